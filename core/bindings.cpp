@@ -1,0 +1,328 @@
+// What Python sees of the core. Arguments are checked in Python; here only what memory safety needs is checked again.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "binned_matrix.hpp"
+#include "cuts.hpp"
+#include "grow.hpp"
+#include "kernels.hpp"
+#include "losses.hpp"
+#include "predict.hpp"
+#include "threads.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace polyleaf {
+namespace {
+
+using Table = nb::ndarray<nb::ro, nb::device::cpu>;
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using RowMatrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;  // rows may be apart
+template <class T>
+using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+MatrixView view_of(const Table& table) {
+  if (table.ndim() != 2) throw std::invalid_argument("expected a table of two dimensions");
+  MatrixView view;
+  const nb::dlpack::dtype dtype = table.dtype();
+  const auto is = [&](nb::dlpack::dtype_code code, int bits) {
+    return dtype.code == static_cast<std::uint8_t>(code) && dtype.bits == bits && dtype.lanes == 1;
+  };
+  using Code = nb::dlpack::dtype_code;
+  if (is(Code::Float, 32)) view.dtype = DType::f32;
+  else if (is(Code::Float, 64)) view.dtype = DType::f64;
+  else if (is(Code::Int, 8)) view.dtype = DType::i8;
+  else if (is(Code::Int, 16)) view.dtype = DType::i16;
+  else if (is(Code::Int, 32)) view.dtype = DType::i32;
+  else if (is(Code::Int, 64)) view.dtype = DType::i64;
+  else if (is(Code::UInt, 8) || is(Code::Bool, 8)) view.dtype = DType::u8;
+  else if (is(Code::UInt, 16)) view.dtype = DType::u16;
+  else if (is(Code::UInt, 32)) view.dtype = DType::u32;
+  else if (is(Code::UInt, 64)) view.dtype = DType::u64;
+  else throw std::invalid_argument("the table's dtype is not one of bool, integers, float32, float64");
+  const auto size = static_cast<std::ptrdiff_t>(dtype.bits / 8);
+  view.data = static_cast<const char*>(table.data());
+  view.n_rows = table.shape(0);
+  view.n_columns = table.shape(1);
+  view.row_stride = table.stride(0) * size;
+  view.column_stride = table.stride(1) * size;
+  return view;
+}
+
+// Hands a vector over to NumPy without a copy.
+template <class T>
+nb::object to_numpy(std::vector<T>&& values, std::size_t columns = 0) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = owned->data();
+  const std::size_t size = owned->size();
+  nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  if (columns == 0) return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(data, {size / columns, columns}, owner));
+}
+
+void expect(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+template <class T>
+const T* data_or_null(const std::optional<Vector<T>>& vector, std::size_t size, const char* message) {
+  if (!vector) return nullptr;
+  expect(vector->shape(0) == size, message);
+  return vector->data();
+}
+
+BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& weight, int max_bins, int n_threads) {
+  const MatrixView x = view_of(table);
+  const double* w = data_or_null(weight, x.n_rows, "weight: one value per row");
+  expect(x.n_rows > 0 && x.n_columns > 0, "the table is empty");
+  expect(x.n_rows <= 0x7fffffff, "at most 2^31 - 1 rows");
+  expect(max_bins >= 2 && max_bins <= 65534, "max_bins must lie in 2..65534");
+  nb::gil_scoped_release release;
+  return bin_matrix(x, find_cuts(x, w, max_bins, n_threads), n_threads);
+}
+
+nb::object encode(const Table& table, const BinnedMatrix& matrix, int n_threads) {
+  const MatrixView x = view_of(table);
+  expect(x.n_columns == matrix.features.size(), "the table has another number of columns");
+  std::vector<std::uint16_t> codes(x.n_rows * x.n_columns);
+  {
+    nb::gil_scoped_release release;
+    parallel_for(n_threads, x.n_columns, [&](std::size_t column, int) {
+      std::vector<double> values(x.n_rows);
+      load_strip(x, 0, x.n_rows, column, values.data());
+      for (std::size_t row = 0; row < x.n_rows; ++row)
+        codes[row * x.n_columns + column] =
+            static_cast<std::uint16_t>(bin_of(values[row], matrix.features[column].cuts));
+    });
+  }
+  return to_numpy(std::move(codes), x.n_columns);
+}
+
+nb::object training_codes(const BinnedMatrix& matrix) {
+  const std::size_t m = matrix.features.size();
+  std::vector<std::uint16_t> codes(matrix.n_rows * m);
+  for (std::size_t row = 0; row < matrix.n_rows; ++row)
+    for (std::size_t f = 0; f < m; ++f) codes[row * m + f] = static_cast<std::uint16_t>(matrix.code(row, f));
+  return to_numpy(std::move(codes), m);
+}
+
+nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
+              const std::optional<RowMatrix<float>>& hessian, const std::optional<Vector<double>>& weight,
+              const Vector<double>& gain_weight, const Vector<double>& unit,
+              const std::optional<Vector<std::uint32_t>>& rows, const std::optional<Vector<std::uint8_t>>& feature_mask,
+              std::optional<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>> raw, int max_depth, int max_leaves,
+              int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda,
+              double reg_alpha, double learning_rate, std::size_t histogram_bytes, int n_threads) {
+  const std::size_t d = gradient.shape(1);
+  const auto check = [&](std::size_t n_rows, std::size_t n_columns, std::int64_t inner_stride) {
+    expect(n_rows == matrix.n_rows && n_columns == d && (inner_stride == 1 || d == 1), "arrays of rows x outputs, outputs side by side");
+  };
+  expect(d > 0, "no outputs");
+  GrowTask task;
+  task.matrix = &matrix;
+  check(gradient.shape(0), d, gradient.stride(1));
+  task.gradients.gradient = gradient.data();
+  task.gradients.gradient_stride = static_cast<std::size_t>(gradient.stride(0));
+  if (hessian) {
+    check(hessian->shape(0), hessian->shape(1), hessian->stride(1));
+    task.gradients.hessian = hessian->data();
+    task.gradients.hessian_stride = static_cast<std::size_t>(hessian->stride(0));
+  }
+  task.gradients.weight = data_or_null(weight, matrix.n_rows, "weight: one value per row");
+  task.gradients.n_rows = matrix.n_rows;
+  task.gradients.n_outputs = static_cast<int>(d);
+  expect(gain_weight.shape(0) == d && unit.shape(0) == d, "gain_weight and unit: one value per output");
+  task.gain_weight = gain_weight.data();
+  task.unit = unit.data();
+  task.n_rows = matrix.n_rows;
+  if (rows) {
+    task.rows = rows->data();
+    task.n_rows = rows->shape(0);
+    expect(task.n_rows > 0, "no rows");
+    for (std::size_t i = 0; i < task.n_rows; ++i) expect(task.rows[i] < matrix.n_rows, "a row is out of range");
+  }
+  task.feature_mask = data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature");
+  if (raw) {
+    check(raw->shape(0), raw->shape(1), raw->stride(1));
+    task.raw = raw->data();
+    task.raw_stride = static_cast<std::size_t>(raw->stride(0));
+  }
+  GrowSettings settings;
+  settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
+  settings.learning_rate = learning_rate;
+  settings.histogram_bytes = histogram_bytes;
+  settings.n_threads = n_threads;
+  GrownTree tree;
+  {
+    nb::gil_scoped_release release;
+    tree = grower.grow(task, settings);
+  }
+  nb::dict out;
+  out["feature"] = to_numpy(std::move(tree.feature));
+  out["bin"] = to_numpy(std::move(tree.bin));
+  out["threshold"] = to_numpy(std::move(tree.threshold));
+  out["missing_left"] = to_numpy(std::move(tree.missing_left));
+  out["left"] = to_numpy(std::move(tree.left));
+  out["gain"] = to_numpy(std::move(tree.gain));
+  out["cover"] = to_numpy(std::move(tree.cover));
+  out["count"] = to_numpy(std::move(tree.count));
+  out["leaf"] = to_numpy(std::move(tree.leaf));
+  out["values"] = to_numpy(std::move(tree.values), d);
+  return out;
+}
+
+// Keeps the arrays its predictor points into alive.
+class ForestPredictor {
+ public:
+  ForestPredictor(Vector<std::int64_t> node_begin, Vector<std::int32_t> feature, Vector<double> threshold,
+                  Vector<std::int32_t> left, Vector<std::uint8_t> missing_left, Vector<std::int64_t> value_begin,
+                  Vector<float> values, Vector<std::int32_t> tree_output, Vector<std::int32_t> tree_width)
+      : values_(values), predictor_(arrays(node_begin, feature, threshold, left, missing_left, value_begin, values,
+                                           tree_output, tree_width)),
+        n_trees_(tree_output.shape(0)) {}
+
+  void add(const Table& table, std::size_t begin, std::size_t end, OutMatrix<double>& raw, int n_threads) const {
+    const MatrixView x = view_of(table);
+    expect(begin <= end && end <= n_trees_ && raw.shape(0) == x.n_rows, "trees or rows are out of range");
+    nb::gil_scoped_release release;
+    predictor_.add(x, begin, end, raw.data(), raw.shape(1), n_threads);
+  }
+
+  nb::object apply(const Table& table, std::size_t begin, std::size_t end, int n_threads) const {
+    const MatrixView x = view_of(table);
+    expect(begin < end && end <= n_trees_, "trees are out of range");
+    std::vector<std::int32_t> leaves(x.n_rows * (end - begin));
+    {
+      nb::gil_scoped_release release;
+      predictor_.apply(x, begin, end, leaves.data(), n_threads);
+    }
+    return to_numpy(std::move(leaves), end - begin);
+  }
+
+ private:
+  static ForestArrays arrays(const Vector<std::int64_t>& node_begin, const Vector<std::int32_t>& feature,
+                             const Vector<double>& threshold, const Vector<std::int32_t>& left,
+                             const Vector<std::uint8_t>& missing_left, const Vector<std::int64_t>& value_begin,
+                             const Vector<float>& values, const Vector<std::int32_t>& tree_output,
+                             const Vector<std::int32_t>& tree_width) {
+    ForestArrays out;
+    out.n_trees = tree_output.shape(0);
+    out.n_nodes = feature.shape(0);
+    expect(node_begin.shape(0) == out.n_trees + 1 && tree_width.shape(0) == out.n_trees, "arrays of trees differ in size");
+    expect(threshold.shape(0) == out.n_nodes && left.shape(0) == out.n_nodes && missing_left.shape(0) == out.n_nodes &&
+               value_begin.shape(0) == out.n_nodes,
+           "arrays of nodes differ in size");
+    out.node_begin = node_begin.data();
+    out.feature = feature.data();
+    out.threshold = threshold.data();
+    out.left = left.data();
+    out.missing_left = missing_left.data();
+    out.value_begin = value_begin.data();
+    out.values = values.data();
+    out.tree_output = tree_output.data();
+    out.tree_width = tree_width.data();
+    return out;
+  }
+
+  Vector<float> values_;
+  Predictor predictor_;
+  std::size_t n_trees_;
+};
+
+void squared_error(const Matrix<double>& raw, const Matrix<double>& y, const Vector<double>& unit,
+                   OutMatrix<float>& gradient, int n_threads) {
+  const std::size_t n = raw.shape(0), d = raw.shape(1);
+  expect(y.shape(0) == n && y.shape(1) == d && unit.shape(0) == d && gradient.shape(0) == n && gradient.shape(1) == d,
+         "arrays of rows x outputs");
+  nb::gil_scoped_release release;
+  squared_error_gradients(raw.data(), y.data(), unit.data(), n, static_cast<int>(d), gradient.data(), n_threads);
+}
+
+void softmax(const Matrix<double>& raw, const Vector<std::int32_t>& label, const std::string& curvature,
+             OutMatrix<float>& gradient, OutMatrix<float>& hessian, int n_threads) {
+  const std::size_t n = raw.shape(0), d = raw.shape(1);
+  expect(label.shape(0) == n && gradient.shape(0) == n && gradient.shape(1) == d && hessian.shape(0) == n &&
+             hessian.shape(1) == d,
+         "arrays of rows x outputs");
+  for (std::size_t i = 0; i < n; ++i)
+    expect(label.data()[i] >= 0 && static_cast<std::size_t>(label.data()[i]) < d, "a label is out of range");
+  Curvature kind;
+  if (curvature == "p(1-p)") kind = Curvature::kPaper;
+  else if (curvature == "2p(1-p)") kind = Curvature::kTwice;
+  else if (curvature == "abs(p-y)") kind = Curvature::kAbsolute;
+  else throw std::invalid_argument("unknown curvature");
+  nb::gil_scoped_release release;
+  softmax_gradients(raw.data(), label.data(), kind, n, static_cast<int>(d), gradient.data(), hessian.data(), n_threads);
+}
+
+void logistic(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
+              OutMatrix<float>& hessian, int n_threads) {
+  const std::size_t n = raw.shape(0), d = raw.shape(1);
+  expect(y.shape(0) == n && y.shape(1) == d && gradient.shape(0) == n && gradient.shape(1) == d &&
+             hessian.shape(0) == n && hessian.shape(1) == d,
+         "arrays of rows x outputs");
+  nb::gil_scoped_release release;
+  logistic_gradients(raw.data(), y.data(), n, static_cast<int>(d), gradient.data(), hessian.data(), n_threads);
+}
+
+}  // namespace
+}  // namespace polyleaf
+
+NB_MODULE(_core, m) {
+  using namespace polyleaf;
+  m.doc() = "The hot loops of polyleaf. Private: its functions change without notice.";
+  nb::set_leak_warnings(false);
+
+  nb::class_<BinnedMatrix>(m, "BinnedMatrix", "The training table as bin codes.")
+      .def_prop_ro("n_rows", [](const BinnedMatrix& b) { return b.n_rows; })
+      .def_prop_ro("n_features", [](const BinnedMatrix& b) { return b.features.size(); })
+      .def("cuts", [](const BinnedMatrix& b, std::size_t f) {
+        expect(f < b.features.size(), "feature out of range");
+        return to_numpy(std::vector<double>(b.features[f].cuts));
+      }, "feature"_a)
+      .def("has_missing", [](const BinnedMatrix& b, std::size_t f) {
+        expect(f < b.features.size(), "feature out of range");
+        return b.features[f].has_missing;
+      }, "feature"_a)
+      .def("codes", &training_codes, "Codes of the training rows, rows x features; missing is the last bin.")
+      .def("encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode(x, b, n_threads); },
+           "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.");
+  m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a, "n_threads"_a);
+
+  nb::class_<TreeGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
+      .def(nb::init<>())
+      .def("grow", &grow, nb::kw_only(), "matrix"_a, "gradient"_a, "hessian"_a.none(), "weight"_a.none(),
+           "gain_weight"_a, "unit"_a, "rows"_a.none(), "feature_mask"_a.none(), "raw"_a.noconvert().none(), "max_depth"_a,
+           "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a,
+           "reg_alpha"_a, "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
+
+  nb::class_<ForestPredictor>(m, "ForestPredictor", "A forest packed for prediction.")
+      .def(nb::init<Vector<std::int64_t>, Vector<std::int32_t>, Vector<double>, Vector<std::int32_t>,
+                    Vector<std::uint8_t>, Vector<std::int64_t>, Vector<float>, Vector<std::int32_t>,
+                    Vector<std::int32_t>>(),
+           nb::kw_only(), "node_begin"_a, "feature"_a, "threshold"_a, "left"_a, "missing_left"_a, "value_begin"_a,
+           "values"_a, "tree_output"_a, "tree_width"_a)
+      .def("add", &ForestPredictor::add, "table"_a, "begin"_a, "end"_a, "raw"_a.noconvert(), "n_threads"_a)
+      .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
+
+  m.def("squared_error", &squared_error, "raw"_a, "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a);
+  m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "n_threads"_a);
+  m.def("logistic", &logistic, "raw"_a, "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "n_threads"_a);
+
+  m.def("max_threads", &max_threads, "OpenMP's current limit.");
+  m.def("kernels", [] { return std::string(kernels().name); }, "The instruction set in use.");
+  m.def("select_kernels", [](const std::string& name) { return select_kernels(name.c_str()); }, "name"_a);
+}

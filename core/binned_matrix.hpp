@@ -1,0 +1,68 @@
+// The training table as bin codes, cut into tiles of features whose histograms fit a core's cache.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cuts.hpp"
+#include "matrix_view.hpp"
+#include "threads.hpp"
+
+namespace polyleaf {
+
+// A few features side by side. A bin of a feature is a slot of the tile: slot = slot_begin[position] + code.
+struct FeatureTile {
+  std::vector<std::int32_t> features;     // which columns of the table
+  std::vector<std::uint32_t> slot_begin;  // one more than features
+  std::size_t first_slot = 0;             // of this tile among the slots of all tiles
+  bool wide = false;                      // 16-bit codes instead of 8-bit ones
+  Buffer<std::uint8_t> codes;             // rows x features, row by row
+
+  // In a sparse tile, histograms only visit the cells outside each feature's most frequent bin; that bin is the
+  // node's total minus the others.
+  bool sparse = false;
+  std::vector<std::uint32_t> frequent_slot;  // per feature
+  std::vector<std::uint32_t> row_begin;      // rows + 1: where a row's entries begin
+  Buffer<std::uint16_t> entries;             // slots
+
+  std::size_t n_features() const { return features.size(); }
+  std::uint32_t n_slots() const { return slot_begin.back(); }
+  std::uint32_t code(std::size_t row, std::size_t position) const {
+    const std::size_t cell = row * features.size() + position;
+    return wide ? reinterpret_cast<const std::uint16_t*>(codes.data())[cell] : codes[cell];
+  }
+};
+
+struct FeatureBins {
+  std::vector<double> cuts;
+  std::uint32_t n_value_bins = 1;  // cuts + 1; the code after them is the missing bin
+  bool has_missing = false;
+  std::uint32_t tile = 0;
+  std::uint32_t position = 0;
+
+  std::uint32_t n_bins() const { return n_value_bins + (has_missing ? 1u : 0u); }
+  std::uint32_t missing_code() const { return n_value_bins; }
+};
+
+struct BinnedMatrix {
+  std::size_t n_rows = 0;
+  std::size_t n_slots = 0;
+  std::vector<FeatureBins> features;
+  std::vector<FeatureTile> tiles;
+
+  BinnedMatrix() = default;
+  BinnedMatrix(BinnedMatrix&&) = default;
+  BinnedMatrix& operator=(BinnedMatrix&&) = default;
+
+  std::uint32_t code(std::size_t row, std::size_t feature) const {
+    const FeatureBins& bins = features[feature];
+    return tiles[bins.tile].code(row, bins.position);
+  }
+};
+
+// The bin of a value: the first b with value <= cuts[b]; NaN has the code after the last bin.
+std::uint32_t bin_of(double value, const std::vector<double>& cuts);
+
+BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads);
+
+}  // namespace polyleaf

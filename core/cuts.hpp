@@ -1,0 +1,19 @@
+// Cut points of each column from its weighted distribution.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "matrix_view.hpp"
+
+namespace polyleaf {
+
+struct ColumnCuts {
+  std::vector<double> cuts;  // ascending; bin b holds the values with cuts[b - 1] < x <= cuts[b]
+  bool has_missing = false;  // a NaN was seen
+};
+
+// At most max_bins bins a column. `weight` may be null: every row then weighs 1.
+std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int max_bins, int n_threads);
+
+}  // namespace polyleaf

@@ -1,0 +1,375 @@
+#include "kernels.hpp"
+
+#include "rules.hpp"
+
+#ifndef POLYLEAF_ISA
+#error "POLYLEAF_ISA names the instruction set this file is compiled for"
+#endif
+
+namespace polyleaf {
+namespace POLYLEAF_ISA {
+namespace {
+
+constexpr int kLane = 8;           // channels are padded to whole lanes
+constexpr std::size_t kAhead = 12; // rows: scattered rows are fetched this far ahead
+
+// Adding 1.5 * 2^52 rounds a double to the nearest integer, which then stands in its low bits.
+constexpr double kRounder = 6755399441055744.0;
+
+inline double round_even(double x) { return (x + kRounder) - kRounder; }
+
+inline std::int64_t bits_of(double x) {
+  std::int64_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+inline double from_bits(std::int64_t bits) {
+  double x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+inline std::int32_t to_int32(double x) { return static_cast<std::int32_t>(bits_of(x + kRounder)); }
+
+void sum_magnitudes(const float* values, std::size_t stride, const double* weight, std::size_t begin, std::size_t end,
+                    int n_outputs, double* out) {
+  for (std::size_t row = begin; row < end; ++row) {
+    const float* v = values + row * stride;
+    const double w = weight != nullptr ? weight[row] : 1.0;
+    for (int j = 0; j < n_outputs; ++j) out[j] += w * __builtin_fabs(static_cast<double>(v[j]));
+  }
+}
+
+void quantize_run(const float* values, const double* scale, int n, bool weighted, double weight, std::int32_t* out) {
+  if (weighted) {
+    for (int j = 0; j < n; ++j)
+      out[j] = to_int32(weight * round_even(static_cast<double>(values[j]) * scale[j]));
+  } else {
+    for (int j = 0; j < n; ++j) out[j] = to_int32(static_cast<double>(values[j]) * scale[j]);
+  }
+}
+
+void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
+  const bool weighted = tile.weight != nullptr;
+  for (std::size_t row = begin; row < end; ++row) {
+    std::int32_t* out = tile.out + row * static_cast<std::size_t>(tile.width);
+    for (int c = 0; c < tile.width; ++c) out[c] = 0;
+    const double weight = weighted ? tile.weight[row] * tile.weight_scale : 1.0;
+    quantize_run(tile.gradient + row * tile.gradient_stride, tile.gradient_scale, tile.n_outputs, weighted, weight, out);
+    if (tile.hessian != nullptr)
+      quantize_run(tile.hessian + row * tile.hessian_stride, tile.hessian_scale, tile.n_outputs, weighted, weight,
+                   out + tile.hessian_channel);
+    if (tile.count_channel >= 0) out[tile.count_channel] = 1;
+    if (tile.shared_channel >= 0) out[tile.shared_channel] = to_int32(weight * tile.shared_scale);
+  }
+}
+
+#if defined(__AVX512F__)
+constexpr int kVector = 16;
+#else
+constexpr int kVector = 8;
+#endif
+
+// A row's vector, held in registers while it is added to a bin of each feature.
+template <int Lanes>
+struct RowVector {
+  static constexpr int kWidth = Lanes * kLane;
+  static constexpr int kWide = kWidth / kVector;                     // whole vectors
+  static constexpr int kRest = (kWidth - kWide * kVector) / kLane;   // half a vector left over (AVX-512)
+  typedef std::int32_t Wide __attribute__((vector_size(kVector * 4), aligned(32), may_alias));
+  typedef std::int32_t Half __attribute__((vector_size(kLane * 4), aligned(32), may_alias));
+  Wide wide[kWide > 0 ? kWide : 1];
+  Half half;
+
+  explicit RowVector(const std::int32_t* row) {
+    for (int v = 0; v < kWide; ++v) wide[v] = reinterpret_cast<const Wide*>(row)[v];
+    if (kRest != 0) half = *reinterpret_cast<const Half*>(row + kWide * kVector);
+  }
+  void add_to(std::int32_t* bin) const {
+    for (int v = 0; v < kWide; ++v) reinterpret_cast<Wide*>(bin)[v] += wide[v];
+    if (kRest != 0) *reinterpret_cast<Half*>(bin + kWide * kVector) += half;
+  }
+};
+
+template <int Lanes>
+inline void prefetch_row(const std::int32_t* row) {
+  for (int c = 0; c < Lanes * kLane; c += 16) __builtin_prefetch(row + c);
+}
+
+template <int Lanes, class Code>
+void accumulate_dense(const AccumulateTile& t) {
+  constexpr std::size_t kWidth = Lanes * kLane;
+  const Code* codes = static_cast<const Code*>(t.codes);
+  const std::size_t k = t.n_features;
+  for (std::size_t i = 0; i < t.n_rows; ++i) {
+    const std::size_t row = t.rows[i];
+    if (i + kAhead < t.n_rows) {
+      const std::size_t next = t.rows[i + kAhead];
+      __builtin_prefetch(codes + next * k);
+      prefetch_row<Lanes>(t.payload + next * kWidth);
+    }
+    const RowVector<Lanes> vector(t.payload + row * kWidth);
+    const Code* code = codes + row * k;
+    for (std::size_t f = 0; f < k; ++f) vector.add_to(t.histogram + (t.slot_begin[f] + code[f]) * kWidth);
+  }
+}
+
+template <int Lanes>
+void accumulate_sparse(const AccumulateTile& t) {
+  constexpr std::size_t kWidth = Lanes * kLane;
+  for (std::size_t i = 0; i < t.n_rows; ++i) {
+    const std::size_t row = t.rows[i];
+    if (i + kAhead < t.n_rows) {
+      const std::size_t next = t.rows[i + kAhead];
+      __builtin_prefetch(t.entries + t.row_begin[next]);
+      prefetch_row<Lanes>(t.payload + next * kWidth);
+    }
+    if (i + 2 * kAhead < t.n_rows) __builtin_prefetch(t.row_begin + t.rows[i + 2 * kAhead]);
+    const RowVector<Lanes> vector(t.payload + row * kWidth);
+    const std::uint32_t end = t.row_begin[row + 1];
+    for (std::uint32_t e = t.row_begin[row]; e < end; ++e) vector.add_to(t.histogram + t.entries[e] * kWidth);
+  }
+}
+
+template <int Lanes>
+void accumulate_lanes(const AccumulateTile& t) {
+  if (t.row_begin != nullptr)
+    accumulate_sparse<Lanes>(t);
+  else if (t.wide)
+    accumulate_dense<Lanes, std::uint16_t>(t);
+  else
+    accumulate_dense<Lanes, std::uint8_t>(t);
+}
+
+void accumulate(const AccumulateTile& t) {
+  switch (t.width / kLane) {
+    case 1: return accumulate_lanes<1>(t);
+    case 2: return accumulate_lanes<2>(t);
+    case 3: return accumulate_lanes<3>(t);
+    default: return accumulate_lanes<4>(t);
+  }
+}
+
+void sum_payload(const std::int32_t* payload, int width, const std::uint32_t* rows, std::size_t n_rows,
+                 std::int32_t* out) {
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    if (i + kAhead < n_rows) __builtin_prefetch(payload + rows[i + kAhead] * static_cast<std::size_t>(width));
+    const std::int32_t* row = payload + rows[i] * static_cast<std::size_t>(width);
+    for (int c = 0; c < width; ++c) out[c] += row[c];
+  }
+}
+
+void subtract(std::int32_t* from, const std::int32_t* what, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) from[i] -= what[i];
+}
+
+constexpr int kMaxWidth = 32;
+
+inline double sum_lanes(const double* lane) {
+  return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
+// The totals of a node as float64, padded to whole lanes.
+struct Totals {
+  double gradient[kMaxWidth + kLane];
+  double hessian[kMaxWidth + kLane];
+};
+
+template <bool HasAlpha>
+void add_diagonal(const ScanTile& t, const Totals& total, const std::int32_t* left, double* score,
+                  double* left_weight) {
+  double lane[kLane] = {0};
+  double weight[kLane] = {0};
+  for (int j = 0; j < t.n_outputs; j += kLane) {
+    for (int l = 0; l < kLane; ++l) {
+      double gl = left[j + l];
+      double gr = total.gradient[j + l] - gl;
+      const double hl = left[t.hessian_channel + j + l];
+      const double hr = total.hessian[j + l] - hl;
+      if (HasAlpha) {
+        gl = soft_threshold(gl, t.alpha[j + l]);
+        gr = soft_threshold(gr, t.alpha[j + l]);
+      }
+      const double dl = hl * t.hessian_unit[j + l] + t.lambda[j + l];
+      const double dr = hr * t.hessian_unit[j + l] + t.lambda[j + l];
+      lane[l] += t.factor[j + l] * (score_term(gl, dl) + score_term(gr, dr));
+      weight[l] += hl * t.hessian_unit[j + l];
+    }
+  }
+  *score += sum_lanes(lane);
+  if (left_weight != nullptr) *left_weight += sum_lanes(weight);
+}
+
+template <bool HasAlpha>
+void add_shared(const ScanTile& t, const Totals& total, const std::int32_t* left, double inverse_left,
+                double inverse_right, double* score) {
+  double lane_left[kLane] = {0};
+  double lane_right[kLane] = {0};
+  for (int j = 0; j < t.n_outputs; j += kLane) {
+    for (int l = 0; l < kLane; ++l) {
+      double gl = left[j + l];
+      double gr = total.gradient[j + l] - gl;
+      if (HasAlpha) {
+        gl = soft_threshold(gl, t.alpha[j + l]);
+        gr = soft_threshold(gr, t.alpha[j + l]);
+      }
+      lane_left[l] += t.factor[j + l] * (gl * gl);
+      lane_right[l] += t.factor[j + l] * (gr * gr);
+    }
+  }
+  *score += sum_lanes(lane_left) * inverse_left + sum_lanes(lane_right) * inverse_right;
+}
+
+template <bool HasAlpha>
+void scan_candidates(const ScanTile& t) {
+  // Reads of whole lanes may run past the channels that count; the padding of `factor` and `lambda` makes them 0.
+  alignas(64) std::int32_t prefix[kMaxWidth + 2 * kLane] = {0};
+  alignas(64) std::int32_t with_missing[kMaxWidth + 2 * kLane] = {0};
+  Totals total;
+  for (int j = 0; j < kMaxWidth + kLane; ++j) {
+    total.gradient[j] = j < t.n_outputs ? t.totals[j] : 0;
+    total.hessian[j] = j < t.n_outputs && t.inverse_left == nullptr ? t.totals[t.hessian_channel + j] : 0;
+  }
+  for (std::size_t s = 0; s < t.n_steps; ++s) {
+    const std::int32_t* bin = t.histogram + t.steps[s].slot * static_cast<std::size_t>(t.width);
+    for (int c = 0; c < t.width; ++c) prefix[c] += bin[c];
+    for (int direction = 0; direction < 2; ++direction) {
+      if (!(direction == 0 ? t.steps[s].right_allowed : t.steps[s].left_allowed)) continue;
+      const std::int32_t* left = prefix;
+      if (direction == 1) {
+        for (int c = 0; c < t.width; ++c) with_missing[c] = prefix[c] + t.missing[c];
+        left = with_missing;
+      }
+      const std::size_t at = 2 * s + static_cast<std::size_t>(direction);
+      if (t.inverse_left != nullptr)
+        add_shared<HasAlpha>(t, total, left, t.inverse_left[at], t.inverse_right[at], t.score + at);
+      else
+        add_diagonal<HasAlpha>(t, total, left, t.score + at, t.left_weight != nullptr ? t.left_weight + at : nullptr);
+    }
+  }
+}
+
+void scan(const ScanTile& t) {
+  if (t.has_alpha)
+    scan_candidates<true>(t);
+  else
+    scan_candidates<false>(t);
+}
+
+// e^x to about 1e-15 for |x| <= 700 (clamped there), written so that the compiler vectorises it.
+inline double exponential(double x) {
+  constexpr double kLog2e = 1.4426950408889634;
+  constexpr double kLn2High = 6.93147180369123816490e-01;
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  x = x < -700.0 ? -700.0 : x;
+  x = x > 700.0 ? 700.0 : x;
+  const double shifted = x * kLog2e + kRounder;
+  const double n = shifted - kRounder;
+  const double r = (x - n * kLn2High) - n * kLn2Low;
+  double p = 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  const std::int64_t exponent = bits_of(shifted) - bits_of(kRounder);
+  return p * from_bits((exponent + 1023) << 52);
+}
+
+template <Curvature kind>
+inline double curvature(double p, double y) {
+  if (kind == Curvature::kAbsolute) return __builtin_fabs(p - y);
+  return (kind == Curvature::kTwice ? 2.0 : 1.0) * (p * (1.0 - p));
+}
+
+template <Curvature kind>
+void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begin, std::size_t end, int n_outputs,
+                  float* gradient, float* hessian) {
+  constexpr int kChunk = 256;
+  double e[kChunk];
+  const auto d = static_cast<std::size_t>(n_outputs);
+  for (std::size_t row = begin; row < end; ++row) {
+    const double* x = raw + row * d;
+    float* g = gradient + row * d;
+    float* h = hessian + row * d;
+    double largest = x[0];
+    for (int j = 1; j < n_outputs; ++j) largest = x[j] > largest ? x[j] : largest;
+    double sum = 0.0;
+    for (int from = 0; from < n_outputs; from += kChunk) {
+      const int count = n_outputs - from < kChunk ? n_outputs - from : kChunk;
+      for (int j = 0; j < count; ++j) e[j] = exponential(x[from + j] - largest);
+      for (int j = 0; j < count; ++j) sum += e[j];
+    }
+    const double inverse = 1.0 / sum;
+    for (int from = 0; from < n_outputs; from += kChunk) {
+      const int count = n_outputs - from < kChunk ? n_outputs - from : kChunk;
+      if (n_outputs > kChunk)  // else they are still there
+        for (int j = 0; j < count; ++j) e[j] = exponential(x[from + j] - largest);
+      for (int j = 0; j < count; ++j) {
+        const double p = e[j] * inverse;
+        g[from + j] = static_cast<float>(p);
+        h[from + j] = static_cast<float>(curvature<kind>(p, 0.0));
+      }
+    }
+    const int y = label[row];
+    const double p = exponential(x[y] - largest) * inverse;
+    g[y] = static_cast<float>(p - 1.0);
+    h[y] = static_cast<float>(curvature<kind>(p, 1.0));
+  }
+}
+
+void softmax(const double* raw, const std::int32_t* label, Curvature kind, std::size_t begin, std::size_t end,
+             int n_outputs, float* gradient, float* hessian) {
+  switch (kind) {
+    case Curvature::kPaper:
+      return softmax_rows<Curvature::kPaper>(raw, label, begin, end, n_outputs, gradient, hessian);
+    case Curvature::kTwice:
+      return softmax_rows<Curvature::kTwice>(raw, label, begin, end, n_outputs, gradient, hessian);
+    case Curvature::kAbsolute:
+      return softmax_rows<Curvature::kAbsolute>(raw, label, begin, end, n_outputs, gradient, hessian);
+  }
+}
+
+void logistic(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
+              float* hessian) {
+  for (std::size_t i = begin; i < end; ++i) {
+    const double p = 1.0 / (1.0 + exponential(-raw[i]));
+    gradient[i] = static_cast<float>(p - label[i]);
+    hessian[i] = static_cast<float>(p * (1.0 - p));
+  }
+}
+
+void sum_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
+              std::size_t n_rows, int n_outputs, double* out) {
+  for (int j = 0; j < n_outputs; ++j) out[j] = 0.0;
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    if (i + kAhead < n_rows) __builtin_prefetch(values + rows[i + kAhead] * stride);
+    const float* v = values + rows[i] * stride;
+    if (weight != nullptr) {
+      const double w = weight[rows[i]];
+      for (int j = 0; j < n_outputs; ++j) out[j] += w * static_cast<double>(v[j]);
+    } else {
+      for (int j = 0; j < n_outputs; ++j) out[j] += static_cast<double>(v[j]);
+    }
+  }
+}
+
+}  // namespace
+
+#define POLYLEAF_STRING_(x) #x
+#define POLYLEAF_STRING(x) POLYLEAF_STRING_(x)
+
+extern const Kernels kKernels;
+const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA), sum_magnitudes, quantize, accumulate, sum_payload, subtract, scan,
+                          softmax, logistic, sum_rows};
+
+}  // namespace POLYLEAF_ISA
+}  // namespace polyleaf

@@ -1,0 +1,100 @@
+// The hot loops. core/kernels.cpp is compiled once per instruction set; kernels() picks the best the machine has.
+// Everything here works on plain pointers: no code shared with the rest may be compiled with a wider instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace polyleaf {
+
+// Rounds the rows of one output tile to fixed point (payload.hpp).
+struct QuantizeTile {
+  std::int32_t* out;
+  int width;
+  int n_outputs;
+  const float* gradient;
+  std::size_t gradient_stride;
+  const double* gradient_scale;
+  const float* hessian;  // null unless diagonal
+  std::size_t hessian_stride;
+  const double* hessian_scale;
+  int hessian_channel;
+  const double* weight;  // may be null
+  double weight_scale;
+  int count_channel;   // -1: none in this tile
+  int shared_channel;  // -1: none in this tile
+  double shared_scale;
+};
+
+// One node's rows to be added to the histogram of one tile of features and one tile of outputs.
+struct AccumulateTile {
+  const std::int32_t* payload;  // rows of the output tile
+  int width;
+  const std::uint32_t* rows;
+  std::size_t n_rows;
+  const void* codes;
+  bool wide;
+  std::size_t n_features;
+  const std::uint32_t* slot_begin;
+  const std::uint32_t* row_begin;  // sparse tiles: entries instead of codes
+  const std::uint16_t* entries;
+  std::int32_t* histogram;
+};
+
+// A bin of one feature that holds rows of the node, in ascending order of bins.
+struct Step {
+  std::uint32_t slot;
+  bool right_allowed;  // "code <= bin" to the left, missing values to the right
+  bool left_allowed;   // the same with missing values to the left
+};
+
+// Sums, for each allowed candidate of one feature, the score terms of one tile of outputs (eq. 16).
+struct ScanTile {
+  const std::int32_t* histogram;  // slots of the feature tile
+  int width;
+  int n_outputs;
+  int hessian_channel;
+  const Step* steps;
+  std::size_t n_steps;
+  const std::int32_t* missing;   // the missing bin's vector; null where the node has none
+  const std::int32_t* totals;    // the node's sums of this output tile
+  const double* factor;          // gain weight x unit^2 per output, padded with 0 to whole vectors
+  const double* hessian_unit;    // padded with 0
+  const double* lambda;          // padded with 1
+  const double* alpha;           // in gradient units, padded with 0
+  bool has_alpha;
+  // A Hessian shared by all outputs: 1 / (H + lambda) per candidate. Null: diagonal.
+  const double* inverse_left;    // 2 per step: missing right, missing left
+  const double* inverse_right;
+  double* score;        // 2 per step, added to
+  double* left_weight;  // 2 per step, sum over outputs of the left child's Hessian; null: not wanted
+};
+
+enum class Curvature : std::uint8_t { kPaper, kTwice, kAbsolute };  // p(1-p), 2p(1-p), |p-y|
+
+struct Kernels {
+  const char* name;
+  void (*sum_magnitudes)(const float* values, std::size_t stride, const double* weight, std::size_t begin,
+                         std::size_t end, int n_outputs, double* out);
+  void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
+  void (*accumulate)(const AccumulateTile& tile);
+  // Adds the vectors of the rows to out.
+  void (*sum_payload)(const std::int32_t* payload, int width, const std::uint32_t* rows, std::size_t n_rows,
+                      std::int32_t* out);
+  void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
+  void (*scan)(const ScanTile& tile);
+  void (*softmax)(const double* raw, const std::int32_t* label, Curvature curvature, std::size_t begin,
+                  std::size_t end, int n_outputs, float* gradient, float* hessian);
+  void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
+                   float* hessian);
+  // Sums of one chunk of a leaf's rows: gradients, then Hessians (if any), weighted.
+  void (*sum_rows)(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
+                   std::size_t n_rows, int n_outputs, double* out);
+};
+
+const Kernels& kernels();
+
+// Chooses the kernels by name ("baseline", "avx2", "avx512"); false where the machine does not have them.
+bool select_kernels(const char* name);
+
+}  // namespace polyleaf

@@ -1,0 +1,127 @@
+#include "payload.hpp"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "kernels.hpp"
+
+namespace polyleaf {
+namespace {
+
+constexpr std::size_t kBlockRows = 2048;
+
+int round_up(int value, int step) { return (value + step - 1) / step * step; }
+
+// The largest power of two u such that magnitudes summing to `total` become integers summing to at most `limit`.
+double fixed_point_unit(double total, double limit) {
+  if (total <= 0) return 1.0;
+  const int exponent = std::ilogb(limit / total);
+  return std::ldexp(1.0, -std::min(std::max(exponent, -1000), 1000));
+}
+
+}  // namespace
+
+PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian) {
+  const int per_output = hessian == HessianKind::kDiagonal ? 2 : 1;
+  const int extra = hessian == HessianKind::kShared ? 2 : 1;
+  PayloadLayout best;
+  const int fewest = (n_outputs * per_output + extra + PayloadLayout::kMaxWidth - 1) / PayloadLayout::kMaxWidth;
+  for (int n_tiles = fewest; n_tiles <= fewest + 1; ++n_tiles) {
+    PayloadLayout layout;
+    layout.n_outputs = n_outputs;
+    layout.hessian = hessian;
+    layout.outputs_per_tile = (n_outputs + n_tiles - 1) / n_tiles;
+    layout.n_tiles = (n_outputs + layout.outputs_per_tile - 1) / layout.outputs_per_tile;
+    layout.width = round_up(layout.outputs_per_tile * per_output + extra, PayloadLayout::kLane);
+    if (layout.width > PayloadLayout::kMaxWidth) continue;
+    if (best.n_tiles == 0 || layout.n_channels() < best.n_channels()) best = layout;
+  }
+  return best;
+}
+
+void quantize(const Gradients& in, int n_threads, Payload& payload) {
+  const HessianKind kind = in.hessian != nullptr  ? HessianKind::kDiagonal
+                           : in.weight != nullptr ? HessianKind::kShared
+                                                  : HessianKind::kCount;
+  const std::size_t n = in.n_rows;
+  const auto d = static_cast<std::size_t>(in.n_outputs);
+  payload.layout = lay_out_payload(in.n_outputs, kind);
+  payload.n_rows = n;
+  const std::size_t size = n * payload.layout.n_channels();
+  if (payload.data.size() != size) payload.data = Buffer<std::int32_t>(size);
+
+  // Weighted magnitudes per output, summed in an order that does not depend on the threads.
+  const std::size_t n_blocks = (n + kBlockRows - 1) / kBlockRows;
+  const Kernels& kernel = kernels();
+  std::vector<double> sums(n_blocks * 2 * d, 0.0);
+  parallel_for(n_threads, n_blocks, [&](std::size_t block, int) {
+    const std::size_t begin = block * kBlockRows;
+    const std::size_t end = std::min(n, begin + kBlockRows);
+    double* out = sums.data() + block * 2 * d;
+    kernel.sum_magnitudes(in.gradient, in.gradient_stride, in.weight, begin, end, in.n_outputs, out);
+    if (kind == HessianKind::kDiagonal)
+      kernel.sum_magnitudes(in.hessian, in.hessian_stride, in.weight, begin, end, in.n_outputs, out + d);
+  });
+  std::vector<double> total(2 * d, 0.0);
+  for (std::size_t block = 0; block < n_blocks; ++block)
+    for (std::size_t c = 0; c < 2 * d; ++c) total[c] += sums[block * 2 * d + c];
+  for (const double t : total)
+    if (!std::isfinite(t)) throw std::overflow_error("a gradient or Hessian is not finite: training has diverged");
+
+  double total_weight = 0.0;
+  if (in.weight != nullptr)
+    for (std::size_t row = 0; row < n; ++row) total_weight += in.weight[row];
+  // A row is rounded before its weight is applied, so that weight 2 equals the row twice. Weights far from 1 are first
+  // scaled by a power of two: large ones to leave room for the sum, small ones to keep the inner rounding fine.
+  const double weight_unit = total_weight > 0x1p29                  ? fixed_point_unit(total_weight, 0x1p29)
+                             : total_weight < static_cast<double>(n) ? fixed_point_unit(total_weight, static_cast<double>(n))
+                                                                     : 1.0;
+  // Rounding moves each row by at most a half, before and after its weight is applied.
+  const double slack = 0.5 * static_cast<double>(n) + 0.5 * total_weight / weight_unit + 1.0;
+  const double limit = 2147483647.0 - slack;
+  payload.gradient_unit.assign(d, 1.0);
+  payload.hessian_unit.assign(d, 1.0);
+  std::vector<double> gradient_scale(d), hessian_scale(d);
+  for (std::size_t j = 0; j < d; ++j) {
+    payload.gradient_unit[j] = fixed_point_unit(total[j], limit);
+    gradient_scale[j] = weight_unit / payload.gradient_unit[j];
+    if (kind == HessianKind::kDiagonal) {
+      payload.hessian_unit[j] = fixed_point_unit(total[d + j], limit);
+      hessian_scale[j] = weight_unit / payload.hessian_unit[j];
+    }
+  }
+  double shared_scale = 1.0;
+  if (kind == HessianKind::kShared) {
+    const double unit = fixed_point_unit(total_weight, limit);
+    payload.hessian_unit.assign(d, unit);
+    shared_scale = weight_unit / unit;
+  }
+
+  const PayloadLayout& layout = payload.layout;
+  parallel_for(n_threads, n_blocks, [&](std::size_t block, int) {
+    const std::size_t begin = block * kBlockRows;
+    const std::size_t end = std::min(n, begin + kBlockRows);
+    for (int t = 0; t < layout.n_tiles; ++t) {
+      const int first = t * layout.outputs_per_tile;
+      QuantizeTile tile;
+      tile.out = payload.data.data() + static_cast<std::size_t>(t) * n * static_cast<std::size_t>(layout.width);
+      tile.width = layout.width;
+      tile.n_outputs = layout.outputs_in(t);
+      tile.gradient = in.gradient + first;
+      tile.gradient_stride = in.gradient_stride;
+      tile.gradient_scale = gradient_scale.data() + first;
+      tile.hessian = kind == HessianKind::kDiagonal ? in.hessian + first : nullptr;
+      tile.hessian_stride = in.hessian_stride;
+      tile.hessian_scale = hessian_scale.data() + first;
+      tile.hessian_channel = layout.hessian_channel();
+      tile.weight = in.weight;
+      tile.weight_scale = 1.0 / weight_unit;
+      tile.count_channel = t == 0 ? layout.count_channel() : -1;
+      tile.shared_channel = t == 0 && kind == HessianKind::kShared ? layout.weight_channel() : -1;
+      tile.shared_scale = shared_scale;
+      kernel.quantize(tile, begin, end);
+    }
+  });
+}
+
+}  // namespace polyleaf

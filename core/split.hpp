@@ -1,0 +1,61 @@
+// Split finding on histograms (Algorithm 2 of the paper), one tile of features at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "binned_matrix.hpp"
+#include "kernels.hpp"
+#include "payload.hpp"
+#include "rules.hpp"
+
+namespace polyleaf {
+
+// What the rules need to know of the outputs, laid out as the payload is: [output tile][padded outputs].
+struct OutputTerms {
+  std::size_t padded = 0;            // outputs of a tile, rounded up to whole lanes
+  std::vector<double> factor;        // gain weight x gradient unit^2
+  std::vector<double> hessian_unit;
+  std::vector<double> lambda;
+  std::vector<double> alpha;         // in gradient units
+
+  OutputTerms(const Payload& payload, const Rules& rules, const double* gain_weight, const double* unit);
+};
+
+class SplitFinder {
+ public:
+  SplitFinder(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules, const OutputTerms& terms,
+              const std::uint8_t* feature_mask)
+      : matrix_(matrix), payload_(payload), rules_(rules), terms_(terms), feature_mask_(feature_mask) {}
+
+  // Sum over outputs of T(G)^2 / (H + lambda) of a whole node.
+  double node_score(const std::int32_t* totals) const;
+  std::int64_t node_count(const std::int32_t* totals) const { return totals[payload_.layout.count_channel()]; }
+
+  // The candidates of one node in one tile of features. `begin` lists them from the first output tile's histogram, `add`
+  // sums the scores of one output tile, `best` picks.
+  struct Scan {
+    std::vector<Step> steps;
+    std::vector<std::size_t> step_begin;
+    std::vector<std::uint8_t> missing_seen;  // per feature: the node has missing values of it
+    std::vector<double> score, left_weight, inverse_left, inverse_right;
+  };
+  void begin(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram, const std::int32_t* totals) const;
+  void add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
+           const std::int32_t* totals) const;
+  Candidate best(const Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
+
+ private:
+  bool diagonal() const { return payload_.layout.hessian == HessianKind::kDiagonal; }
+  bool allowed(int feature) const { return feature_mask_ == nullptr || feature_mask_[feature] != 0; }
+  const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram) const;
+  double total_weight(const std::int32_t* totals) const;
+
+  const BinnedMatrix& matrix_;
+  const Payload& payload_;
+  const Rules& rules_;
+  const OutputTerms& terms_;
+  const std::uint8_t* feature_mask_;
+};
+
+}  // namespace polyleaf

@@ -1,0 +1,9 @@
+"""Gradient boosted decision trees whose every leaf predicts all outputs at once."""
+
+from importlib.metadata import version
+
+from polyleaf.estimators import PolyleafClassifier, PolyleafRegressor, load_model
+
+__version__ = version("polyleaf")
+
+__all__ = ["PolyleafClassifier", "PolyleafRegressor", "__version__", "load_model"]

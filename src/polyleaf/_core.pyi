@@ -1,0 +1,89 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+class BinnedMatrix:
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    def cuts(self, feature: int) -> npt.NDArray[np.float64]: ...
+    def has_missing(self, feature: int) -> bool: ...
+    def codes(self) -> npt.NDArray[np.uint16]: ...
+    def encode(self, table: npt.NDArray[Any], n_threads: int) -> npt.NDArray[np.uint16]: ...
+
+def bin_table(
+    table: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None, max_bins: int, n_threads: int
+) -> BinnedMatrix: ...
+
+class TreeGrower:
+    def __init__(self) -> None: ...
+    def grow(
+        self,
+        *,
+        matrix: BinnedMatrix,
+        gradient: npt.NDArray[np.float32],
+        hessian: npt.NDArray[np.float32] | None,
+        weight: npt.NDArray[np.float64] | None,
+        gain_weight: npt.NDArray[np.float64],
+        unit: npt.NDArray[np.float64],
+        rows: npt.NDArray[np.uint32] | None,
+        feature_mask: npt.NDArray[np.uint8] | None,
+        raw: npt.NDArray[np.float64] | None,
+        max_depth: int,
+        max_leaves: int,
+        min_samples_leaf: int,
+        min_split_gain: float,
+        min_child_weight: float,
+        reg_lambda: float,
+        reg_alpha: float,
+        learning_rate: float,
+        histogram_bytes: int,
+        n_threads: int,
+    ) -> dict[str, npt.NDArray[Any]]: ...
+
+class ForestPredictor:
+    def __init__(
+        self,
+        *,
+        node_begin: npt.NDArray[np.int64],
+        feature: npt.NDArray[np.int32],
+        threshold: npt.NDArray[np.float64],
+        left: npt.NDArray[np.int32],
+        missing_left: npt.NDArray[np.uint8],
+        value_begin: npt.NDArray[np.int64],
+        values: npt.NDArray[np.float32],
+        tree_output: npt.NDArray[np.int32],
+        tree_width: npt.NDArray[np.int32],
+    ) -> None: ...
+    def add(
+        self, table: npt.NDArray[Any], begin: int, end: int, raw: npt.NDArray[np.float64], n_threads: int
+    ) -> None: ...
+    def apply(self, table: npt.NDArray[Any], begin: int, end: int, n_threads: int) -> npt.NDArray[np.int32]: ...
+
+def squared_error(
+    raw: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    unit: npt.NDArray[np.float64],
+    gradient: npt.NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def softmax(
+    raw: npt.NDArray[np.float64],
+    label: npt.NDArray[np.int32],
+    curvature: str,
+    gradient: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def logistic(
+    raw: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    gradient: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def max_threads() -> int: ...
+def kernels() -> str: ...
+def select_kernels(name: str) -> bool: ...

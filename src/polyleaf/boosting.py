@@ -1,0 +1,259 @@
+"""The boosting loop: the one place that knows data, losses, growth, model and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.data.binning import bin_table
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
+from polyleaf.losses import Loss
+from polyleaf.metrics import Metric
+from polyleaf.model import Forest
+from polyleaf.progress import Progress
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows with coded targets, as the loss reads them.
+
+    Attributes
+    ----------
+    name : str
+        Key in ``evals_result_``.
+    X : ndarray of shape (rows, features)
+        Any real dtype and strides.
+    y : ndarray
+        Class codes (int32), or float64 of shape (rows, outputs).
+    weight : float64 ndarray of shape (rows,) or None
+        Positive.
+    """
+
+    name: str
+    X: Array
+    y: Array
+    weight: FloatArray | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of a run, checked and with every default filled in."""
+
+    n_estimators: int
+    learning_rate: float
+    max_depth: int | None
+    max_leaves: int | None
+    min_samples_leaf: int
+    max_bins: int
+    reg_lambda: float
+    reg_alpha: float
+    min_split_gain: float
+    min_child_weight: float
+    subsample: float
+    colsample_bytree: float
+    multi_strategy: str
+    scale_targets: bool
+    base_score: FloatArray | None
+    early_stopping_rounds: int | None
+    seed: int
+    n_threads: int
+
+    def rules(self) -> TreeRules:
+        """Return the part that growth needs."""
+        return TreeRules(
+            max_depth=self.max_depth,
+            max_leaves=self.max_leaves,
+            min_samples_leaf=self.min_samples_leaf,
+            min_split_gain=self.min_split_gain,
+            min_child_weight=self.min_child_weight,
+            reg_lambda=self.reg_lambda,
+            reg_alpha=self.reg_alpha,
+        )
+
+
+@dataclass
+class TrainingResult:
+    """What a run leaves behind.
+
+    Attributes
+    ----------
+    forest : Forest
+        All rounds done.
+    evals_result : dict
+        ``{data set: {metric: [value after each round]}}``.
+    best_iteration : int
+        Round (from 0) with the best watched value if there is early stopping, else the last; -1 if there is none.
+    interrupted : bool
+        KeyboardInterrupt ended the run.
+    """
+
+    forest: Forest
+    evals_result: dict[str, dict[str, list[float]]]
+    best_iteration: int
+    interrupted: bool = False
+
+
+def train(
+    data: Dataset,
+    evals: Sequence[Dataset],
+    loss: Loss,
+    metrics: Sequence[Metric],
+    settings: Settings,
+    progress: Progress,
+) -> TrainingResult:
+    """Boost trees on `data`, measuring `metrics` on `evals` after each round.
+
+    Early stopping watches the last metric of the last data set. An interrupt (Ctrl-C) ends the run after the rounds
+    done so far; the caller decides what becomes of it.
+    """
+    base = loss.base_score(data.y, data.weight) if settings.base_score is None else settings.base_score
+    trainer = _Trainer(data, loss, settings, base)
+    monitor = _Monitor(evals, loss, metrics, settings, base, trainer.unit)
+    trees: list[tuple[Tree, int]] = []
+    interrupted = False
+    try:
+        for number in range(settings.n_estimators):
+            grown = trainer.round(number)
+            if evals:
+                monitor.measure(trainer.forest_of(grown))
+            trees.extend(grown)  # a round counts once it is measured
+            progress.update(monitor.latest() or trainer.measure(metrics, progress.wants_training_metric))
+            if monitor.should_stop():
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        progress.close()
+    forest = trainer.forest_of(trees)
+    return TrainingResult(forest, monitor.result(forest.n_rounds), monitor.best_iteration(forest.n_rounds), interrupted)
+
+
+class _Trainer:
+    """Gradients and trees, round by round."""
+
+    def __init__(self, data: Dataset, loss: Loss, settings: Settings, base: FloatArray) -> None:
+        self._data = data
+        self._loss = loss
+        self._settings = settings
+        self._base = base
+        self.unit, self._gain_weight = loss.scales(data.y, data.weight, base, settings.scale_targets)
+        matrix = bin_table(data.X, data.weight, settings.max_bins, settings.n_threads)
+        self._grower = TreeGrower(matrix, settings.rules(), settings.learning_rate, settings.n_threads)
+        self._raw = np.tile(base, (len(data.X), 1))
+        joint = settings.multi_strategy == "multi_output_tree"
+        self.trees_per_round = 1 if joint else loss.n_outputs
+
+    def round(self, number: int) -> list[tuple[Tree, int]]:
+        """Grow one round's trees and add them to the training scores."""
+        try:
+            gradient, hessian = self._loss.gradients(self._data.y, self._raw, self._settings.n_threads)
+            rows, features = self._sample(number)
+            width = self._loss.n_outputs // self.trees_per_round
+            grown = []
+            for first in range(0, self._loss.n_outputs, width):
+                part = slice(first, first + width)
+                tree = self._grower.grow(
+                    gradient[:, part],
+                    None if hessian is None else hessian[:, part],
+                    self._data.weight,
+                    gain_weight=self._gain_weight[part],
+                    unit=self.unit[part],
+                    raw=self._raw[:, part],
+                    rows=rows,
+                    feature_mask=features,
+                )
+                grown.append((tree, first))
+        except ArithmeticError as error:
+            raise ValueError(f"round {number}: {error}; a smaller learning_rate or a larger reg_lambda may help") from error
+        return grown
+
+    def measure(self, metrics: Sequence[Metric], wanted: bool) -> dict[str, float]:
+        """Return the first metric on the training rows, if wanted."""
+        if not wanted or not metrics:
+            return {}
+        prediction = self._loss.predict(self._raw)
+        return {f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, self._data.weight)}
+
+    def forest_of(self, trees: Sequence[tuple[Tree, int]]) -> Forest:
+        """Return the forest of some trees of this run."""
+        return Forest.from_trees(
+            trees,
+            n_features=self._data.X.shape[1],
+            trees_per_round=self.trees_per_round,
+            base_score=self._base,
+            unit=self.unit,
+        )
+
+    def _sample(self, number: int) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
+        """Return the rows and features of a round; None stands for all. Keyed by seed and round, nothing else."""
+        n_rows, n_features = self._data.X.shape
+        rows = features = None
+        if self._settings.subsample < 1:
+            generator = np.random.default_rng([self._settings.seed, number, 0])
+            size = max(1, round(self._settings.subsample * n_rows))
+            rows = np.sort(generator.choice(n_rows, size, replace=False, shuffle=False)).astype(np.uint32)
+        if self._settings.colsample_bytree < 1:
+            generator = np.random.default_rng([self._settings.seed, number, 1])
+            size = max(1, round(self._settings.colsample_bytree * n_features))
+            features = np.zeros(n_features, dtype=np.uint8)
+            features[generator.choice(n_features, size, replace=False)] = 1
+        return rows, features
+
+
+@dataclass
+class _Monitor:
+    """Metrics on the evaluation sets, and when to stop."""
+
+    evals: Sequence[Dataset]
+    loss: Loss
+    metrics: Sequence[Metric]
+    settings: Settings
+    base: FloatArray
+    unit: FloatArray
+    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._scores = [np.tile(self.base / self.unit, (len(data.X), 1)) for data in self.evals]
+        self.history = {data.name: {metric.name: [] for metric in self.metrics} for data in self.evals}
+
+    def measure(self, latest_round: Forest) -> None:
+        for data, score in zip(self.evals, self._scores, strict=True):
+            latest_round.add_to(data.X, score, self.settings.n_threads)
+            prediction = self.loss.predict(score * self.unit)
+            for metric in self.metrics:
+                self.history[data.name][metric.name].append(metric.function(data.y, prediction, data.weight))
+
+    def latest(self) -> dict[str, float]:
+        return {
+            f"{name} {metric}": values[-1]
+            for name, by_metric in self.history.items()
+            for metric, values in by_metric.items()
+        }
+
+    def should_stop(self) -> bool:
+        patience = self.settings.early_stopping_rounds
+        if patience is None:
+            return False
+        n_rounds = len(self._watched())
+        return n_rounds - 1 - self.best_iteration(n_rounds) >= patience
+
+    def best_iteration(self, n_rounds: int) -> int:
+        if self.settings.early_stopping_rounds is None or n_rounds == 0:
+            return n_rounds - 1
+        values = np.array(self._watched()[:n_rounds])
+        if self.metrics[-1].greater_is_better:
+            values = -values
+        return int(np.argmin(np.where(np.isnan(values), np.inf, values)))
+
+    def result(self, n_rounds: int) -> dict[str, dict[str, list[float]]]:
+        return {
+            name: {metric: values[:n_rounds] for metric, values in by_metric.items()}
+            for name, by_metric in self.history.items()
+        }
+
+    def _watched(self) -> list[float]:
+        return self.history[self.evals[-1].name][self.metrics[-1].name]

@@ -1,0 +1,27 @@
+"""From a numeric table to bins: cut points of each column, and the code of each cell."""
+
+from __future__ import annotations
+
+from polyleaf import _core
+from polyleaf.data.inputs import Array, FloatArray
+
+
+def bin_table(X: Array, weight: FloatArray | None, max_bins: int, n_threads: int) -> _core.BinnedMatrix:
+    """Return the table as bin codes.
+
+    Each column gets at most `max_bins` bins of about equal weight (one per distinct value where there are few),
+    bounded halfway between observed values: bin b holds the values x with ``cuts[b - 1] < x <= cuts[b]``. Missing
+    values have a bin of their own after those. The table is read in place, whatever its dtype and strides.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, features)
+        bool, integer, float32 or float64; NaN is missing; no infinities.
+    weight : float64 ndarray of shape (rows,) or None
+        Weight of each row in the distribution of a column.
+    max_bins : int
+        2 to 65,534, the missing bin not counted.
+    n_threads : int
+        Number of threads.
+    """
+    return _core.bin_table(X, weight, max_bins, n_threads)

@@ -1,0 +1,243 @@
+"""Checks of what a user passes to ``fit`` and ``predict``: features, row weights, evaluation sets.
+
+What leaves this module is safe for the compiled core: NumPy arrays of a known dtype and shape, without
+infinities. A table of numbers is passed on as it is, in its own dtype and memory layout, without a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from sklearn.utils.validation import validate_data
+
+Array = npt.NDArray[Any]
+FloatArray = npt.NDArray[np.float64]
+
+# Cells looked at together when searching for infinities: bounds the memory of the temporary mask.
+_BLOCK_CELLS = 1 << 20
+
+
+def check_features(estimator: object, X: object, *, reset: bool, name: str = "X") -> Array:
+    """Return `X` as a 2-D array of bool, integers, float32 or float64, without infinities.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Takes ``n_features_in_`` and ``feature_names_in_`` if `reset`, otherwise `X` is checked against them.
+    X : array-like of shape (n_rows, n_features)
+        Numbers; NaN stands for a missing value. Numeric arrays are not copied, except float16 (to float32),
+        longdouble (to float64), a foreign byte order, and unaligned memory.
+    reset : bool
+        Whether this is the table of ``fit``.
+    name : str, default="X"
+        What errors call the table.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+    """
+    if scipy.sparse.issparse(X):
+        raise TypeError(f"{name} is a sparse matrix, which is not supported yet; pass {name}.toarray().")
+    try:
+        if np.ma.is_masked(X):  # a masked entry is a missing one
+            X = np.ma.filled(X.astype(np.float64), np.nan)  # type: ignore[attr-defined]
+        table = validate_data(
+            estimator, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False, order=None
+        )
+    except (TypeError, ValueError) as error:
+        if name == "X" and "X " in str(error):
+            raise
+        raise type(error)(f"{name}: {error}") from error
+    labels = list(getattr(X, "columns", ()))
+    if len(labels) != table.shape[1]:  # no data frame
+        labels = list(range(table.shape[1]))
+    table = _as_numbers(table, labels, name)
+    _refuse_infinity(table, labels, name)
+    return table
+
+
+def _as_numbers(table: Array, labels: Sequence[object], name: str) -> Array:
+    """Convert what the core cannot read, and refuse what are no numbers."""
+    kind = table.dtype.kind
+    if kind == "O":
+        return _objects_as_floats(table, labels, name)
+    if kind not in "biuf":
+        raise ValueError(f"{name} has dtype {table.dtype}; it must hold numbers (bool, integer or float).")
+    if kind == "f" and table.dtype.itemsize not in (4, 8):
+        with np.errstate(over="ignore"):  # what overflows is reported as infinity
+            return table.astype(np.float32 if table.dtype.itemsize < 4 else np.float64)
+    if not table.dtype.isnative:
+        return table.astype(table.dtype.newbyteorder("="))
+    return table if table.flags.aligned else table.copy()
+
+
+def _objects_as_floats(table: Array, labels: Sequence[object], name: str) -> FloatArray:
+    try:
+        return table.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    for j, label in enumerate(labels):
+        try:
+            table[:, j].astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{name}: column {label!r} holds no numbers: {error}") from error
+    raise ValueError(f"{name} holds objects that are no numbers.")  # pragma: no cover
+
+
+def _refuse_infinity(table: Array, labels: Sequence[object], name: str) -> None:
+    if table.dtype.kind != "f":
+        return
+    # One pass without temporaries; a NaN or an overflow of the sum needs the second look below.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(table.sum()):
+            return
+    by_column = table.flags.f_contiguous and not table.flags.c_contiguous
+    lines = table.T if by_column else table
+    step = max(1, _BLOCK_CELLS // max(1, lines.shape[1]))
+    for start in range(0, len(lines), step):
+        found = np.isinf(lines[start : start + step])
+        if found.any():
+            line, place = np.argwhere(found)[0]
+            row, column = (place, line + start) if by_column else (line + start, place)
+            raise ValueError(
+                f"{name} contains infinity or a value too large for {table.dtype}: {table[row, column]} in "
+                f"row {row}, column {labels[column]!r}. Allowed are finite numbers and NaN (missing)."
+            )
+
+
+def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> FloatArray | None:
+    """Return row weights as float64 of shape (n_rows,).
+
+    Raises
+    ------
+    ValueError
+        For a wrong shape, a negative or non-finite weight, only zeros, or a sum that overflows.
+    """
+    if weight is None:
+        return None
+    weights = as_float64(weight, name)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"{name} has shape {weights.shape}; it must hold one weight per row, shape ({n_rows},)."
+        )
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name} must be finite and >= 0; got {weights[row]} in row {row}.")
+    if not weights.any():
+        raise ValueError(f"{name} is zero in all rows; at least one weight must be greater than 0.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError(f"{name} is too large: the sum of the weights must be finite.")
+    return weights
+
+
+def drop_weightless(X: Array, y: Array, weight: FloatArray | None) -> tuple[Array, Array, FloatArray | None]:
+    """Remove the rows of weight 0, so that they count nowhere; weights that are then all 1 become None."""
+    if weight is None:
+        return X, y, None
+    kept = weight > 0
+    if not kept.all():
+        X, y, weight = X[kept], y[kept], weight[kept]
+    return X, y, None if (weight == 1).all() else weight
+
+
+def as_float64(values: object, name: str) -> FloatArray:
+    """Return any array-like of real numbers as a float64 array, or raise naming it."""
+    if scipy.sparse.issparse(values):
+        raise TypeError(f"{name} is sparse; it must be a dense array.")
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} is a masked array with masked (missing) entries, which are not allowed.")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "biufO":
+            with np.errstate(over="ignore"):
+                return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")
+    raise ValueError(f"{name} has dtype {array.dtype}; it must hold numbers.")
+
+
+@dataclass(frozen=True)
+class EvalInput:
+    """One evaluation set as the user gave it, with the names for errors and for ``evals_result_``."""
+
+    name: str
+    X: object
+    y: object
+    weight: object
+    X_name: str
+    y_name: str
+    weight_name: str
+
+
+def read_eval_sets(eval_set: object, eval_sample_weight: object) -> list[EvalInput]:
+    """Bring `eval_set` and `eval_sample_weight` into one form.
+
+    Parameters
+    ----------
+    eval_set : None, tuple (X, y), or list of such tuples
+        Rows that are not trained on.
+    eval_sample_weight : None, array-like, or list of (None or array-like)
+        Weights in the same form: an array for one tuple, a list for a list.
+
+    Returns
+    -------
+    list of EvalInput
+        Named "validation_0", "validation_1", ...
+    """
+    if eval_set is None:
+        if eval_sample_weight is not None:
+            raise ValueError("eval_sample_weight was given without eval_set.")
+        return []
+    if isinstance(eval_set, tuple):
+        pairs: Sequence[object] = [eval_set]
+        weights: Sequence[object] = [eval_sample_weight]
+    elif isinstance(eval_set, list):
+        pairs = eval_set
+        weights = _one_per_set(eval_sample_weight, len(pairs))
+    else:
+        raise TypeError(
+            f"eval_set must be a tuple (X, y) or a list of such tuples; got {type(eval_set).__name__}."
+        )
+    several = isinstance(eval_set, list)
+    sets = []
+    for i, (pair, weight) in enumerate(zip(pairs, weights, strict=True)):
+        if not isinstance(pair, tuple | list):
+            raise TypeError(f"eval_set[{i}] must be a tuple (X, y); got {type(pair).__name__}.")
+        if len(pair) != 2:
+            raise ValueError(f"eval_set[{i}] must be a tuple (X, y); got {len(pair)} elements.")
+        weight_name = f"eval_sample_weight[{i}]" if several else "eval_sample_weight"
+        sets.append(
+            EvalInput(
+                f"validation_{i}",
+                pair[0],
+                pair[1],
+                weight,
+                f"X of eval_set[{i}]",
+                f"y of eval_set[{i}]",
+                weight_name,
+            )
+        )
+    return sets
+
+
+def _one_per_set(weights: object, n_sets: int) -> Sequence[object]:
+    if weights is None:
+        return [None] * n_sets
+    if not isinstance(weights, list | tuple):
+        raise TypeError(
+            "eval_sample_weight must be a list with the weights (or None) of each evaluation set, as "
+            f"eval_set is a list; got {type(weights).__name__}."
+        )
+    if len(weights) != n_sets:
+        raise ValueError(f"eval_sample_weight has {len(weights)} entries, but eval_set has {n_sets}.")
+    return weights

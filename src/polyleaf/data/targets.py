@@ -1,0 +1,314 @@
+"""What y is, and how it is coded for the losses.
+
+Regression targets become float64 (n_rows, n_targets). The labels of a multi-class problem become int32 codes
+(n_rows,), those of a two-class or multi-label problem zeros and ones in float64 (n_rows, n_outputs).
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from sklearn.exceptions import DataConversionWarning
+
+from polyleaf.data.inputs import Array, FloatArray, as_float64
+
+TargetKind = Literal["regression", "multiclass", "binary", "multilabel"]
+
+_HOW_MANY_TO_NAME = 5
+
+
+@dataclass(frozen=True)
+class TargetCoding:
+    """What ``fit`` learnt about y: enough to code an evaluation set and to shape predictions.
+
+    Attributes
+    ----------
+    kind : {"regression", "multiclass", "binary", "multilabel"}
+        The problem.
+    width : int
+        Number of targets, classes or labels.
+    ndim : int
+        Dimension of y in ``fit``; predictions have the same.
+    classes : ndarray or None
+        Sorted class labels; ``np.arange(width)`` for labels; None for regression.
+    """
+
+    kind: TargetKind
+    width: int
+    ndim: int
+    classes: Array | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of raw predictions per row: one output is enough for two classes."""
+        return 1 if self.kind == "binary" else self.width
+
+    def encode(self, y: Array, name: str = "y") -> Array:
+        """Code an array that came from `read_targets` or `read_labels`.
+
+        Raises
+        ------
+        ValueError
+            For another number of columns than in ``fit``, or a label not seen there.
+        """
+        if self.kind in ("multiclass", "binary"):
+            if y.ndim != 1:
+                raise ValueError(f"{name} has shape {y.shape}; it must be 1-D, as y was in fit.")
+            codes = _codes(y, self._known_classes(), name)
+            return codes if self.kind == "multiclass" else codes.astype(np.float64)[:, np.newaxis]
+        columns = y[:, np.newaxis] if y.ndim == 1 else y
+        if columns.shape[1] != self.width:
+            raise ValueError(f"{name} has {columns.shape[1]} column(s), but y had {self.width} in fit.")
+        return np.ascontiguousarray(columns, dtype=np.float64)
+
+    def decode(self, codes: npt.NDArray[np.integer[Any]]) -> Array:
+        """Return the class labels of codes."""
+        labels: Array = self._known_classes()[codes]
+        return labels
+
+    def _known_classes(self) -> Array:
+        if self.classes is None:
+            raise TypeError("a regression target has no classes")
+        return self.classes
+
+
+def regression_coding(y: FloatArray) -> TargetCoding:
+    """Return the coding of a checked regression target."""
+    return TargetCoding("regression", 1 if y.ndim == 1 else y.shape[1], y.ndim)
+
+
+def classification_coding(y: Array, *, softmax: bool = False, name: str = "y") -> TargetCoding:
+    """Return the coding of checked labels; rows without weight must be gone already.
+
+    Two classes are a binary problem (one output), unless `softmax` asks for one output per class.
+    """
+    if y.ndim == 2:
+        return TargetCoding("multilabel", y.shape[1], 2, np.arange(y.shape[1]))
+    classes = _sorted_classes(y)
+    if len(classes) == 1:
+        raise ValueError(
+            f"{name} holds one class only, {classes[0]!r} (rows of weight 0 do not count); "
+            "a classifier needs at least two classes."
+        )
+    binary = len(classes) == 2 and not softmax
+    return TargetCoding("binary" if binary else "multiclass", len(classes), 1, classes)
+
+
+def read_targets(y: object, n_rows: int, name: str = "y") -> FloatArray:
+    """Return regression targets as float64, 1-D or 2-D, or raise naming the row and column at fault."""
+    _refuse_missing_argument(y, name)
+    targets = as_float64(y, name)
+    _check_shape(targets, n_rows, name)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(targets.sum()):
+            return targets
+    wrong = ~np.isfinite(targets)
+    if wrong.any():
+        place = np.argwhere(wrong)[0]
+        what = "NaN" if np.isnan(targets[tuple(place)]) else "infinity or a value too large for float64"
+        raise ValueError(f"{name} contains {what} in {_place(place)}; it must hold finite numbers.")
+    return targets
+
+
+def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) -> Array:
+    """Return class labels as a 1-D array of one type, or a 0/1 matrix as it is.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,), (n_rows, 1) or (n_rows, n_labels)
+        Labels (str, int, float or bool), or for several labels per row zeros and ones.
+    n_rows : int
+        Number of rows of X.
+    name : str, default="y"
+        What errors call it.
+    warn : bool, default=False
+        Whether a column vector is worth a DataConversionWarning.
+    """
+    _refuse_missing_argument(y, name)
+    labels = _label_array(y, name)
+    _check_shape(labels, n_rows, name)
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        return _checked_indicator(labels, name)
+    if labels.ndim == 2:
+        if warn:
+            warnings.warn(
+                f"A column-vector {name} was passed when a 1d array was expected; it is read as labels.",
+                DataConversionWarning,
+                stacklevel=5,  # the caller of fit
+            )
+        labels = labels[:, 0]
+    if labels.dtype.kind == "O":
+        labels = _single_type(labels, name)
+        if isinstance(y, list | tuple) and labels.dtype.kind == "O":
+            labels = labels.astype(str)
+    if labels.dtype.kind == "f":
+        labels = _whole_floats(labels, name)
+    elif labels.dtype.kind not in "biuUO":
+        raise ValueError(
+            f"Unknown label type: {name} has dtype {labels.dtype}; class labels are str, int, float or bool."
+        )
+    return labels if labels.dtype.isnative else labels.astype(labels.dtype.newbyteorder("="))
+
+
+def _refuse_missing_argument(y: object, name: str) -> None:
+    if y is None:
+        raise ValueError(f"The estimator requires y to be passed, but the target {name} is None.")
+
+
+def _check_shape(y: Array, n_rows: int, name: str) -> None:
+    if y.ndim not in (1, 2):
+        raise ValueError(f"{name} has {y.ndim} dimensions (shape {y.shape}); it must be 1-D or 2-D.")
+    if y.ndim == 2 and y.shape[1] == 0:
+        raise ValueError(f"{name} has no columns (shape {y.shape}); it must have at least one.")
+    if len(y) != n_rows:
+        raise ValueError(
+            f"{name} has {len(y)} row(s), but its X has {n_rows}; both must have the same number."
+        )
+
+
+def _place(index: Iterable[int]) -> str:
+    row, *column = index
+    return f"row {row}" + "".join(f", column {j}" for j in column)
+
+
+def _label_array(y: object, name: str) -> Array:
+    """Return labels as an array; strings and missing values keep their Python types."""
+    if scipy.sparse.issparse(y):
+        raise TypeError(f"{name} is sparse, which is not supported yet; it must be a dense array.")
+    if np.ma.is_masked(y):
+        raise ValueError(f"{name} is a masked array with masked (missing) entries, which are not allowed.")
+    try:
+        labels = np.asarray(y)
+        # NumPy makes strings of numbers and NaNs that share a list with strings.
+        if labels.dtype.kind in "US" and isinstance(y, list | tuple):
+            labels = np.asarray(y, dtype=object)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of labels: {error}") from error
+    if labels.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {labels.dtype}.")
+    return labels.astype(object) if labels.dtype.kind == "T" else labels
+
+
+def _checked_indicator(labels: Array, name: str) -> Array:
+    """Return a matrix of labels, all 0 or 1."""
+    if labels.dtype.kind not in "biufO":
+        raise ValueError(
+            f"{name} has {labels.shape[1]} columns of dtype {labels.dtype}; several labels per row must be "
+            "given as a matrix of 0 and 1."
+        )
+    if labels.dtype.kind == "b":
+        return labels
+    matrix = as_float64(labels, name) if labels.dtype.kind == "O" else labels
+    right = (matrix == 0) | (matrix == 1)
+    if not right.all():
+        place = np.argwhere(~right)[0]
+        raise ValueError(
+            f"{name} has {labels.shape[1]} columns, so it must be a matrix of 0 and 1 (one column per "
+            f"label); got {matrix[tuple(place)]!r} in {_place(place)}."
+        )
+    return matrix
+
+
+def _is_missing(label: object) -> bool:
+    # pandas' NA and NaT are known by name: pandas is no dependency.
+    return (
+        label is None
+        or type(label).__name__ in ("NAType", "NaTType")
+        or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
+    )
+
+
+def _type_name(kind: type) -> str:
+    for name, base in (
+        ("str", str),
+        ("bool", (bool, np.bool_)),
+        ("int", numbers.Integral),
+        ("float", (float, np.floating)),
+    ):
+        if issubclass(kind, base):
+            return name
+    return kind.__name__
+
+
+def _single_type(labels: Array, name: str) -> Array:
+    """Return an object array as str (still objects), bool, int64 or float64."""
+    values = labels.tolist()
+    kinds = set(map(type, values))
+    if any(kind is not str and not issubclass(kind, numbers.Integral) for kind in kinds):
+        missing = next((row for row, label in enumerate(values) if _is_missing(label)), None)
+        if missing is not None:
+            raise ValueError(f"{name} has a missing class label, {values[missing]!r}, in row {missing}.")
+    names = sorted({_type_name(kind) for kind in kinds})
+    if len(names) > 1:
+        raise ValueError(f"{name} mixes labels of type {' and '.join(names)}; all must be of one type.")
+    if names == ["str"]:
+        return labels
+    dtypes = {"bool": np.bool_, "int": np.int64, "float": np.float64}
+    if names[0] not in dtypes:
+        raise ValueError(
+            f"Unknown label type: {name} holds {names[0]}; class labels are str, int, float or bool."
+        )
+    try:
+        return labels.astype(dtypes[names[0]])
+    except OverflowError as error:
+        raise ValueError(f"{name} holds an integer label beyond 64 bits.") from error
+
+
+def _whole_floats(labels: Array, name: str) -> Array:
+    """Return float labels that are whole numbers; others are measurements, not classes."""
+    if labels.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            labels = labels.astype(np.float64)
+    if np.isnan(labels).any():
+        raise ValueError(
+            f"{name} contains NaN: a missing class label in row {int(np.argmax(np.isnan(labels)))}."
+        )
+    whole = np.isfinite(labels) & (labels == np.trunc(labels))
+    if not whole.all():
+        row = int(np.argmax(~whole))
+        raise ValueError(
+            f"Unknown label type: continuous. {name} holds {labels[row]} in row {row}; float class labels "
+            "must be whole numbers. For measurements use the regressor."
+        )
+    return labels
+
+
+def _sorted_classes(labels: Array) -> Array:
+    if labels.dtype.kind == "O":  # sorting Python strings row by row is slow; there are few distinct ones
+        classes = np.empty(len(distinct := sorted(set(labels.tolist()))), dtype=object)
+        classes[:] = distinct
+        return classes
+    classes = np.unique(labels)
+    # A width of its own, not that of the longest label of some larger table.
+    return np.array(classes.tolist()) if labels.dtype.kind == "U" else classes
+
+
+def _codes(labels: Array, classes: Array, name: str) -> npt.NDArray[np.int32]:
+    """Return the position of each label in the sorted classes."""
+    texts = "UO"
+    if (labels.dtype.kind in texts) != (classes.dtype.kind in texts):
+        raise ValueError(
+            f"{name} holds labels of dtype {labels.dtype}, but those of y in fit had dtype {classes.dtype}."
+        )
+    if classes.dtype.kind == "O" or labels.dtype.kind == "O":
+        position = {label: code for code, label in enumerate(classes.tolist())}
+        found = [position.get(label, -1) for label in labels.tolist()]
+        codes = np.array(found, dtype=np.int32)
+        known = codes >= 0
+    else:
+        codes = np.searchsorted(classes, labels).astype(np.int32)
+        np.minimum(codes, len(classes) - 1, out=codes)
+        known = classes[codes] == labels
+    if not known.all():
+        unseen = _sorted_classes(labels[~known]).tolist()
+        named = ", ".join(map(repr, unseen[:_HOW_MANY_TO_NAME]))
+        more = f" and {len(unseen) - _HOW_MANY_TO_NAME} more" if len(unseen) > _HOW_MANY_TO_NAME else ""
+        raise ValueError(f"{name} holds labels that were not seen in training: {named}{more}.")
+    return codes

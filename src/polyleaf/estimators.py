@@ -1,0 +1,346 @@
+"""The scikit-learn estimators: thin faces on the boosting loop and the forest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from polyleaf.base_estimator import DEFAULT_OBJECTIVES, BasePolyleaf, EvalMetric, Objective
+from polyleaf.boosting import TrainingResult
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.targets import (
+    TargetCoding,
+    classification_coding,
+    read_labels,
+    read_targets,
+    regression_coding,
+)
+from polyleaf.losses import make_loss
+from polyleaf.model_file import read_model
+from polyleaf.params import documented
+
+
+@documented("regressor")
+class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
+    """Gradient boosted trees for one or many regression targets, each leaf holding a value for all of them.
+
+    {parameters}
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, when `X` had any.
+    n_outputs_ : int
+        Number of targets.
+    n_estimators_ : int
+        Number of rounds done.
+    best_iteration_ : int
+        The best round, from 0, with early stopping; otherwise the last. Predictions use the rounds up to it.
+    evals_result_ : dict
+        ``evals_result_["validation_0"]["rmse"]`` has the metric of the first evaluation set after each round.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each feature in the gain or the splits of the trees.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from polyleaf import PolyleafRegressor
+    >>> X, y = load_linnerud(return_X_y=True)
+    >>> PolyleafRegressor(n_estimators=10, min_samples_leaf=2).fit(X, y).predict(X).shape
+    (20, 3)
+    """
+
+    _kind = "regressor"
+
+    def __init__(
+        self,
+        n_estimators: int = 300,
+        learning_rate: float = 0.1,
+        max_depth: int | None = 6,
+        max_leaves: int | None = None,
+        min_samples_leaf: int = 20,
+        max_bins: int = 255,
+        reg_lambda: float = 1.0,
+        reg_alpha: float = 0.0,
+        min_split_gain: float = 0.0,
+        min_child_weight: float = 0.0,
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        objective: str | Objective | None = None,
+        base_score: float | Sequence[float] | FloatArray | None = None,
+        multi_strategy: str = "multi_output_tree",
+        scale_targets: bool = True,
+        early_stopping_rounds: int | None = None,
+        eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
+        importance_type: str = "gain",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.max_bins = max_bins
+        self.reg_lambda = reg_lambda
+        self.reg_alpha = reg_alpha
+        self.min_split_gain = min_split_gain
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.objective = objective
+        self.base_score = base_score
+        self.multi_strategy = multi_strategy
+        self.scale_targets = scale_targets
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.importance_type = importance_type
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Array:
+        return read_targets(y, n_rows, name)
+
+    def _learn_coding(self, y: Array) -> TargetCoding:
+        return regression_coding(y)
+
+    def predict(self, X: Any, *, n_rounds: int | None = None) -> FloatArray:
+        """Predict the targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The features.
+        n_rounds : int, default=None
+            Number of rounds to use; None: up to the best one.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_targets)
+            float64, with the dimension that y had in ``fit``.
+        """
+        return self._shaped(self._raw(X, n_rounds))
+
+    def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[FloatArray]:
+        """Return an iterator over the predictions after each round; parameters as in `predict`."""
+        return map(self._shaped, self._staged_raw(X, n_rounds))
+
+    def _shaped(self, raw: FloatArray) -> FloatArray:
+        return raw[:, 0] if self._coding.ndim == 1 else raw
+
+
+@documented("classifier")
+class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
+    """Gradient boosted trees for classes or labels, each leaf holding a score for all of them.
+
+    The problem is multi-class (or binary) when y is 1-D or has one column: str, int, bool, or float labels
+    that are whole numbers. It is multi-label when y is a matrix of 0 and 1 with two columns or more.
+
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The sorted class labels; with several labels per row the numbers of the columns.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, when `X` had any.
+    n_outputs_ : int
+        Number of scores per row: one per class or label, one for two classes.
+    n_estimators_ : int
+        Number of rounds done.
+    best_iteration_ : int
+        The best round, from 0, with early stopping; otherwise the last. Predictions use the rounds up to it.
+    evals_result_ : dict
+        ``evals_result_["validation_0"]["cross_entropy"]`` has the metric of the first evaluation set after
+        each round.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each feature in the gain or the splits of the trees.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polyleaf import PolyleafClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> PolyleafClassifier(n_estimators=10).fit(X, y).predict_proba(X).shape
+    (150, 3)
+    """
+
+    _kind = "classifier"
+    classes_: Array
+
+    def __init__(
+        self,
+        n_estimators: int = 300,
+        learning_rate: float = 0.1,
+        max_depth: int | None = 6,
+        max_leaves: int | None = None,
+        min_samples_leaf: int = 20,
+        max_bins: int = 255,
+        reg_lambda: float = 1.0,
+        reg_alpha: float = 0.0,
+        min_split_gain: float = 0.0,
+        min_child_weight: float = 0.0,
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        objective: str | Objective | None = None,
+        base_score: float | Sequence[float] | FloatArray | None = None,
+        multi_strategy: str = "multi_output_tree",
+        softmax_curvature: str = "p(1-p)",
+        early_stopping_rounds: int | None = None,
+        eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
+        importance_type: str = "gain",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.max_bins = max_bins
+        self.reg_lambda = reg_lambda
+        self.reg_alpha = reg_alpha
+        self.min_split_gain = min_split_gain
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.objective = objective
+        self.base_score = base_score
+        self.multi_strategy = multi_strategy
+        self.softmax_curvature = softmax_curvature
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.importance_type = importance_type
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Array:
+        return read_labels(y, n_rows, name, warn=warn)
+
+    def _learn_coding(self, y: Array) -> TargetCoding:
+        return classification_coding(y, softmax=self.objective == "cross_entropy")
+
+    def _take(
+        self,
+        result: TrainingResult,
+        coding: TargetCoding,
+        loss_name: str,
+        feature_names: tuple[str, ...] | None,
+    ) -> None:
+        super()._take(result, coding, loss_name, feature_names)
+        if coding.classes is not None:
+            self.classes_ = coding.classes
+
+    def predict(self, X: Any, *, n_rounds: int | None = None) -> Array:
+        """Predict the class of each row, or 0 or 1 for each of its labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The features.
+        n_rounds : int, default=None
+            Number of rounds to use; None: up to the best one.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_labels)
+        """
+        return self._decided(self._raw(X, n_rounds))
+
+    def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> FloatArray:
+        """Predict the probability of each class or label; parameters as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes) or (n_rows, n_labels)
+            In the order of `classes_`.
+        """
+        return self._probabilities(self._raw(X, n_rounds))
+
+    def decision_function(self, X: Any, *, n_rounds: int | None = None) -> FloatArray:
+        """Return the raw scores; parameters as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes), (n_rows, n_labels), or (n_rows,) for two classes
+            With two classes the second one is predicted where the score is greater than 0.
+        """
+        raw = self._raw(X, n_rounds)
+        if self._coding.ndim == 2 or self._coding.width > 2:
+            return raw
+        score: FloatArray = raw[:, 0] if self._coding.kind == "binary" else raw[:, 1] - raw[:, 0]
+        return score
+
+    def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[Array]:
+        """Return an iterator over the predictions after each round; parameters as in `predict`."""
+        return map(self._decided, self._staged_raw(X, n_rounds))
+
+    def staged_predict_proba(self, X: Any, *, n_rounds: int | None = None) -> Iterator[FloatArray]:
+        """Return an iterator over the probabilities after each round; parameters as in `predict`."""
+        return map(self._probabilities, self._staged_raw(X, n_rounds))
+
+    def _decided(self, raw: FloatArray) -> Array:
+        if self._coding.kind == "multilabel":
+            return (raw > 0).astype(np.int64)
+        codes = (raw[:, 0] > 0).astype(np.intp) if self._coding.kind == "binary" else raw.argmax(axis=1)
+        return self._coding.decode(codes)
+
+    def _probabilities(self, raw: FloatArray) -> FloatArray:
+        # The link belongs to the kind of target, whatever objective was minimised: a file has no callables.
+        loss = make_loss(
+            DEFAULT_OBJECTIVES[self._coding.kind], n_outputs=self._coding.n_outputs, kind=self._coding.kind
+        )
+        probability = loss.predict(raw)
+        return np.hstack([1 - probability, probability]) if self._coding.kind == "binary" else probability
+
+
+def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClassifier:
+    """Load a model that ``save_model`` wrote. The file is checked; nothing in it is executed.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+
+    Returns
+    -------
+    PolyleafRegressor or PolyleafClassifier
+        A fitted estimator that predicts the same bits as the saved one.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such file.
+    ValueError
+        When the file is not a model, was truncated or altered, or is from a newer version of polyleaf.
+    """
+    saved = read_model(path)
+    estimator = (PolyleafRegressor if saved.estimator == "regressor" else PolyleafClassifier)(**saved.params)
+    result = TrainingResult(saved.forest, saved.evals_result, saved.best_iteration, interrupted=False)
+    estimator._take(result, saved.coding, saved.loss, saved.feature_names)
+    return estimator

@@ -1,0 +1,42 @@
+"""How many threads the core may use."""
+
+from __future__ import annotations
+
+import os
+
+from polyleaf import _core
+
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = True
+
+
+# OpenMP's threads do not survive a fork, and a team started in the child would wait for them for ever: a forked process
+# works on one thread.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def effective_threads(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` stands for.
+
+    None is OpenMP's current limit, which OMP_NUM_THREADS, threadpoolctl and joblib's workers set; a negative number
+    counts down from the number of cores as in joblib (-1: all, -2: all but one).
+    """
+    if _forked:
+        return 1
+    limit = max(1, _core.max_threads())
+    if n_jobs is None:
+        return min(limit, _available_cores())
+    if n_jobs > 0:
+        return n_jobs
+    return max(1, _available_cores() + 1 + n_jobs)
+
+
+def _available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

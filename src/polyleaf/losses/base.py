@@ -1,0 +1,70 @@
+"""What every loss offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.data.inputs import Array, FloatArray
+
+Gradients = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
+
+
+class Loss(ABC):
+    """A loss of coded targets `y` and raw scores of shape (rows, outputs).
+
+    Attributes
+    ----------
+    name : str
+        As `objective` names it.
+    n_outputs : int
+        Raw scores a row.
+    default_metric : str
+        What is measured where nothing else is asked for.
+    """
+
+    name: str
+    default_metric: str
+
+    def __init__(self, n_outputs: int) -> None:
+        self.n_outputs = n_outputs
+
+    @abstractmethod
+    def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
+        """Return the best constant of each output."""
+
+    @abstractmethod
+    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+        """Return gradient and Hessian, unweighted, in multiples of `unit`; a Hessian of None is 1 everywhere.
+
+        The arrays may be the same ones in every round.
+        """
+
+    @abstractmethod
+    def predict(self, raw: FloatArray) -> FloatArray:
+        """Return predictions (values, or probabilities) from raw scores."""
+
+    def scales(
+        self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return, per output, the unit of gradients and leaf values, and the gain weight of gradients in that unit.
+
+        A unit is a power of two, so that it changes no bit of a result. With `scale_targets` the gain weights put
+        targets of different scale on a par.
+        """
+        return np.ones(self.n_outputs), np.ones(self.n_outputs)
+
+
+class Workspace:
+    """Gradient arrays that are made once and reused from round to round."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, npt.NDArray[np.float32]] = {}
+
+    def __call__(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+        array = self._arrays.get(name)
+        if array is None or array.shape != shape:
+            array = self._arrays[name] = np.empty(shape, dtype=np.float32)
+        return array

@@ -1,0 +1,41 @@
+"""Binary cross entropy, for two classes or several labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from polyleaf import _core
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.losses.base import Gradients, Loss, Workspace
+
+# A label that no row has (or every row) would otherwise have infinite log-odds.
+_RAREST_SHARE = 1e-9
+
+
+class BinaryCrossEntropy(Loss):
+    """l(f, y) = log(1 + e^f) - y f for each label: gradient p - y, Hessian p(1 - p)."""
+
+    name = "binary_cross_entropy"
+    default_metric = "binary_cross_entropy"
+
+    def __init__(self, n_outputs: int) -> None:
+        super().__init__(n_outputs)
+        self._workspace = Workspace()
+
+    def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
+        """Return the log-odds of each label."""
+        share = np.asarray(np.average(y, axis=0, weights=weight), dtype=np.float64)
+        share = np.clip(share, _RAREST_SHARE, 1.0 - _RAREST_SHARE)
+        return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
+
+    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+        """Return p - y and p(1 - p)."""
+        gradient = self._workspace("gradient", raw.shape)
+        hessian = self._workspace("hessian", raw.shape)
+        _core.logistic(raw, y, gradient, hessian, n_threads)
+        return gradient, hessian
+
+    def predict(self, raw: FloatArray) -> FloatArray:
+        """Return the probability of each label."""
+        return np.asarray(expit(raw), dtype=np.float64)

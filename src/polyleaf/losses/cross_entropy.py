@@ -1,0 +1,44 @@
+"""Softmax cross entropy, for classes that exclude each other."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import softmax
+
+from polyleaf import _core
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.losses.base import Gradients, Loss, Workspace
+
+# The diagonal that stands for the softmax's full Hessian. "p(1-p)" is its own diagonal and the paper's choice.
+SOFTMAX_CURVATURES = ("p(1-p)", "2p(1-p)", "abs(p-y)")
+
+
+class CrossEntropy(Loss):
+    """l(f, y) = -log softmax(f)_y: gradient p - onehot(y), Hessian by `curvature`."""
+
+    name = "cross_entropy"
+    default_metric = "cross_entropy"
+
+    def __init__(self, n_outputs: int, curvature: str = "p(1-p)") -> None:
+        super().__init__(n_outputs)
+        if curvature not in SOFTMAX_CURVATURES:
+            raise ValueError(f"softmax_curvature={curvature!r} is unknown; allowed: {', '.join(SOFTMAX_CURVATURES)}")
+        self.curvature = curvature
+        self._workspace = Workspace()
+
+    def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
+        """Return the logarithm of each class's share."""
+        share = np.bincount(y, weights=weight, minlength=self.n_outputs)
+        share = share / share.sum()
+        return np.asarray(np.log(np.maximum(share, np.finfo(np.float64).tiny)), dtype=np.float64)
+
+    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+        """Return p - onehot(y) and the named curvature."""
+        gradient = self._workspace("gradient", raw.shape)
+        hessian = self._workspace("hessian", raw.shape)
+        _core.softmax(raw, y, self.curvature, gradient, hessian, n_threads)
+        return gradient, hessian
+
+    def predict(self, raw: FloatArray) -> FloatArray:
+        """Return the probability of each class."""
+        return np.asarray(softmax(raw, axis=1), dtype=np.float64)

@@ -1,0 +1,63 @@
+"""A loss of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.losses.base import Gradients, Loss
+
+
+class CustomLoss(Loss):
+    """Gradients from a callable, base score and predictions as the built-in loss of the same kind of problem.
+
+    The callable gets the coded targets (classes: int32 codes of shape (rows,); otherwise float64 of shape (rows,
+    outputs)) and the raw scores, float64 of shape (rows, outputs), and returns gradient and Hessian of that shape, of
+    the loss to be minimised and without sample weights, which are applied afterwards.
+    """
+
+    name = "custom"
+
+    def __init__(self, function: Callable[[Array, FloatArray], tuple[Array, Array]], like: Loss) -> None:
+        super().__init__(like.n_outputs)
+        self._function = function
+        self._like = like
+        self.default_metric = like.default_metric
+
+    def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
+        """Return what the built-in loss of this kind starts from."""
+        return self._like.base_score(y, weight)
+
+    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+        """Return what the callable says, checked."""
+        # A copy: the callable may keep or change what it gets.
+        returned = self._function(y, raw.copy())
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
+            raise ValueError("objective: the callable must return a pair (gradient, hessian)")
+        gradient, hessian = returned
+        return self._checked("gradient", gradient, raw.shape), self._checked("hessian", hessian, raw.shape)
+
+    def predict(self, raw: FloatArray) -> FloatArray:
+        """Return predictions as the built-in loss of this kind."""
+        return self._like.predict(raw)
+
+    @staticmethod
+    def _checked(name: str, values: Array, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+        array = np.asarray(values)
+        if array.shape != shape and not (shape[1] == 1 and array.shape == shape[:1]):
+            raise ValueError(f"objective: the {name} has shape {array.shape}, expected {shape}")
+        try:
+            with np.errstate(over="ignore"):
+                single = np.ascontiguousarray(array.reshape(shape), dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"objective: the {name} does not hold numbers ({array.dtype})") from error
+        if not np.isfinite(single).all():
+            row, output = np.argwhere(~np.isfinite(single))[0]
+            raise ValueError(
+                f"objective: the {name} of row {row}, output {output} is {array.reshape(shape)[row, output]!r}; "
+                "expected a finite number that float32 can hold"
+            )
+        return single

@@ -1,0 +1,65 @@
+"""Half the squared error, for one or several targets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polyleaf import _core
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.losses.base import Gradients, Loss, Workspace
+
+# Residuals within these bounds are kept as they are; far larger or smaller ones are expressed in a power of two, so that
+# float32 gradients and leaf values hold them.
+_ORDINARY_EXPONENT = 40
+
+
+class SquaredError(Loss):
+    """l(f, y) = (f - y)^2 / 2 for each target: gradient f - y, Hessian 1."""
+
+    name = "squared_error"
+    default_metric = "rmse"
+
+    def __init__(self, n_outputs: int) -> None:
+        super().__init__(n_outputs)
+        self._workspace = Workspace()
+        self._unit = np.ones(n_outputs)
+
+    def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
+        """Return the weighted mean of each target."""
+        return _mean(y, weight)
+
+    def scales(
+        self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return units near the largest residual of very large or small targets (else 1), and weights 1 / var(y)."""
+        half = np.maximum(np.abs(y.max(axis=0) / 2 - base / 2), np.abs(y.min(axis=0) / 2 - base / 2))
+        exponent = np.frexp(half)[1] + 1
+        ordinary = (np.abs(exponent) <= _ORDINARY_EXPONENT) | (half == 0)
+        self._unit = np.where(ordinary, 1.0, np.ldexp(1.0, np.clip(exponent, -1000, 1000)))
+        if not scale_targets:
+            with np.errstate(over="ignore"):
+                return self._unit, np.minimum(self._unit * self._unit, np.finfo(np.float64).max)
+        mean = _mean(y, weight) / self._unit
+        variance = _mean((y / self._unit - mean) ** 2, weight)
+        # A constant target has no gradient to weigh; its variance may still be a rounding error.
+        constant = y.max(axis=0) == y.min(axis=0)
+        return self._unit, np.where(constant | (variance <= 0), 1.0, 1.0 / np.where(variance > 0, variance, 1.0))
+
+    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+        """Return f - y; the Hessian is 1."""
+        gradient = self._workspace("gradient", raw.shape)
+        _core.squared_error(raw, y, self._unit, gradient, n_threads)
+        return gradient, None
+
+    def predict(self, raw: FloatArray) -> FloatArray:
+        """Return the raw scores."""
+        return raw
+
+
+def _mean(y: Array, weight: FloatArray | None) -> FloatArray:
+    share = None if weight is None else weight / weight.sum()
+    with np.errstate(over="ignore"):
+        mean = np.mean(y, axis=0) if share is None else share @ y
+    if not np.isfinite(mean).all():  # the sum left the range of float64
+        mean = np.mean(y / len(y), axis=0) * len(y) if share is None else (share / 2) @ y * 2
+    return np.asarray(mean, dtype=np.float64)

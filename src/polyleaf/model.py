@@ -1,0 +1,255 @@
+"""The fitted model: a forest as flat arrays, and prediction with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf import _core
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.growth.tree import Tree
+
+# Names of the arrays, their dtypes and what they run over. This is the model file's layout, too.
+_LAYOUT: dict[str, tuple[type[np.generic], str]] = {
+    "base_score": (np.float64, "outputs"),
+    "unit": (np.float64, "outputs"),
+    "node_begin": (np.int64, "trees + 1"),
+    "tree_output": (np.int32, "trees"),
+    "tree_width": (np.int32, "trees"),
+    "feature": (np.int32, "nodes"),
+    "threshold": (np.float64, "nodes"),
+    "missing_left": (np.uint8, "nodes"),
+    "left": (np.int32, "nodes"),
+    "gain": (np.float64, "nodes"),
+    "cover": (np.float64, "nodes"),
+    "count": (np.int64, "nodes"),
+    "value_begin": (np.int64, "nodes"),
+    "values": (np.float32, "values"),
+    "shape": (np.int64, "shape"),
+}
+_MOST_FEATURES = 2**30 - 1
+_LARGEST_UNIT = 2.0**1000
+
+
+@dataclass
+class Forest:
+    """All trees of a model, as arrays over trees and over nodes.
+
+    Attributes
+    ----------
+    n_features, n_outputs, trees_per_round : int
+        Columns of the table, raw scores a row, trees one round adds.
+    base_score : float64 of shape (outputs,)
+        Raw scores before the first tree.
+    unit : float64 of shape (outputs,)
+        Powers of two that `values` are multiples of; 1 but for targets of extreme size.
+    node_begin : int64 of shape (trees + 1,)
+        Where each tree's nodes begin.
+    tree_output, tree_width : int32 of shape (trees,)
+        First output a tree adds to, and how many.
+    feature, threshold, missing_left, left, gain, cover, count
+        Per node, as in :class:`polyleaf.growth.tree.Tree`; children are counted within the tree.
+    value_begin : int64
+        Per node: where a leaf's values begin in `values`; -1 in inner nodes.
+    values : float32
+        Leaf after leaf, the outputs of the tree side by side.
+    """
+
+    n_features: int
+    n_outputs: int
+    trees_per_round: int
+    base_score: FloatArray
+    unit: FloatArray
+    node_begin: npt.NDArray[np.int64]
+    tree_output: npt.NDArray[np.int32]
+    tree_width: npt.NDArray[np.int32]
+    feature: npt.NDArray[np.int32]
+    threshold: FloatArray
+    missing_left: npt.NDArray[np.uint8]
+    left: npt.NDArray[np.int32]
+    gain: FloatArray
+    cover: FloatArray
+    count: npt.NDArray[np.int64]
+    value_begin: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float32]
+    _packed: _core.ForestPredictor | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def from_trees(
+        cls,
+        trees: Sequence[tuple[Tree, int]],
+        *,
+        n_features: int,
+        trees_per_round: int,
+        base_score: FloatArray,
+        unit: FloatArray,
+    ) -> Forest:
+        """Return the forest of these trees, each with the first output it adds to."""
+        sizes = [len(tree.feature) for tree, _ in trees]
+        n_values = np.cumsum([0] + [tree.values.size for tree, _ in trees])
+        value_begin = [
+            np.where(tree.leaf >= 0, first + tree.leaf.astype(np.int64) * tree.values.shape[1], -1)
+            for (tree, _), first in zip(trees, n_values, strict=False)
+        ]
+
+        def joined(name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
+            parts = [getattr(tree, name).ravel() for tree, _ in trees]
+            return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+        node_arrays = ("feature", "threshold", "missing_left", "left", "gain", "cover", "count", "values")
+        return cls(
+            n_features=n_features,
+            n_outputs=len(base_score),
+            trees_per_round=trees_per_round,
+            base_score=base_score,
+            unit=unit,
+            node_begin=np.cumsum([0, *sizes], dtype=np.int64),
+            tree_output=np.array([output for _, output in trees], dtype=np.int32),
+            tree_width=np.array([tree.values.shape[1] for tree, _ in trees], dtype=np.int32),
+            value_begin=np.concatenate(value_begin) if value_begin else np.empty(0, np.int64),
+            **{name: joined(name, _LAYOUT[name][0]) for name in node_arrays},
+        )
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.tree_output)
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of boosting rounds."""
+        return self.n_trees // self.trees_per_round
+
+    def predict_raw(self, X: Array, n_rounds: int | None = None, n_threads: int = 1) -> FloatArray:
+        """Return the raw scores, float64 of shape (rows, outputs), after `n_rounds` rounds (None: all)."""
+        raw = self._start(len(X))
+        self._predictor.add(X, 0, self._trees(n_rounds), raw, n_threads)
+        return self._finish(raw)
+
+    def add_to(self, X: Array, score: FloatArray, n_threads: int = 1) -> None:
+        """Add all trees to scores that are kept in units."""
+        self._predictor.add(X, 0, self.n_trees, score, n_threads)
+
+    def staged_raw(self, X: Array, n_threads: int = 1, n_rounds: int | None = None) -> Iterator[FloatArray]:
+        """Yield the raw scores after each round, a new array each time."""
+        raw = self._start(len(X))
+        for begin in range(0, self._trees(n_rounds), self.trees_per_round):
+            self._predictor.add(X, begin, begin + self.trees_per_round, raw, n_threads)
+            yield self._finish(raw.copy())
+
+    def apply(self, X: Array, n_rounds: int | None = None, n_threads: int = 1) -> npt.NDArray[np.int32]:
+        """Return, per row and tree, the node (counted within its tree) of the leaf the row falls into."""
+        n_trees = self._trees(n_rounds)
+        if n_trees == 0:
+            return np.empty((len(X), 0), dtype=np.int32)
+        return self._predictor.apply(X, 0, n_trees, n_threads)
+
+    def importance(self, kind: Literal["gain", "split"]) -> FloatArray:
+        """Return, per feature, the sum of the gains of its splits or their number."""
+        inner = self.left >= 0
+        weights = self.gain[inner] if kind == "gain" else None
+        return np.bincount(self.feature[inner], weights=weights, minlength=self.n_features).astype(np.float64)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything as plain arrays."""
+        arrays = {name: getattr(self, name) for name in _LAYOUT if name != "shape"}
+        arrays["shape"] = np.array([self.n_features, self.n_outputs, self.trees_per_round], dtype=np.int64)
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Forest:
+        """Return the forest of these arrays, after checking that no prediction can go astray.
+
+        Raises
+        ------
+        ValueError
+            An array is missing, superfluous, of the wrong type or size, or points outside of the forest.
+        """
+        _check_arrays(arrays)
+        n_features, n_outputs, trees_per_round = (int(v) for v in arrays["shape"])
+        return cls(
+            n_features=n_features,
+            n_outputs=n_outputs,
+            trees_per_round=trees_per_round,
+            **{name: np.ascontiguousarray(arrays[name]) for name in _LAYOUT if name != "shape"},
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"_packed": None}
+
+    @property
+    def _predictor(self) -> _core.ForestPredictor:
+        if self._packed is None:
+            names = ("node_begin", "feature", "threshold", "left", "missing_left", "value_begin", "values")
+            self._packed = _core.ForestPredictor(
+                tree_output=self.tree_output,
+                tree_width=self.tree_width,
+                **{name: getattr(self, name) for name in names},
+            )
+        return self._packed
+
+    def _trees(self, n_rounds: int | None) -> int:
+        return self.n_trees if n_rounds is None else n_rounds * self.trees_per_round
+
+    # Scores are summed in units. These are powers of two, so that the sum has the bits it had in training.
+    def _start(self, n_rows: int) -> FloatArray:
+        return np.tile(self.base_score / self.unit, (n_rows, 1))
+
+    def _finish(self, raw: FloatArray) -> FloatArray:
+        return raw if (self.unit == 1).all() else raw * self.unit
+
+
+def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Raise ValueError unless the arrays are those of a forest."""
+
+    def expect(condition: Any, problem: str) -> None:
+        if not np.all(condition):
+            raise ValueError(f"not a forest: {problem}")
+
+    expect(set(arrays) == set(_LAYOUT), f"expected the arrays {sorted(_LAYOUT)}, got {sorted(arrays)}")
+    for name, (dtype, _) in _LAYOUT.items():
+        expect(arrays[name].ndim == 1 and arrays[name].dtype == dtype, f"{name} must be a vector of {dtype.__name__}")
+    expect(len(arrays["shape"]) == 3, "shape must hold 3 numbers")
+    n_features, n_outputs, trees_per_round = (int(v) for v in arrays["shape"])
+    expect(1 <= n_features <= _MOST_FEATURES and 1 <= n_outputs < 2**31, "the number of features or outputs")
+    sizes = {
+        "outputs": n_outputs,
+        "trees": len(arrays["tree_output"]),
+        "trees + 1": len(arrays["tree_output"]) + 1,
+        "nodes": len(arrays["feature"]),
+        "values": len(arrays["values"]),
+        "shape": 3,
+    }
+    for name, (_, over) in _LAYOUT.items():
+        expect(len(arrays[name]) == sizes[over], f"{name} has {len(arrays[name])} values, expected {sizes[over]}")
+    n_trees, n_nodes = sizes["trees"], sizes["nodes"]
+    expect(trees_per_round in (1, n_outputs) and n_trees % trees_per_round == 0, "trees do not fill whole rounds")
+
+    unit = arrays["unit"]
+    expect(np.isfinite(unit) & (unit >= 1 / _LARGEST_UNIT) & (unit <= _LARGEST_UNIT), "a unit is out of range")
+    expect(np.frexp(unit)[0] == 0.5, "a unit is not a power of two")
+    expect(np.isfinite(arrays["base_score"]), "a base score is not finite")
+    expect(np.isfinite(arrays["values"]), "a leaf value is not finite")
+    expect(~np.isnan(arrays["threshold"]), "a threshold is NaN")
+
+    begin = arrays["node_begin"]
+    expect(begin[0] == 0 and begin[-1] == n_nodes, "the trees do not cover the nodes")
+    expect(np.diff(begin) > 0, "a tree has no nodes")
+    output, width = arrays["tree_output"].astype(np.int64), arrays["tree_width"].astype(np.int64)
+    expect((output >= 0) & (width >= 1) & (output + width <= n_outputs), "a tree adds to outputs that do not exist")
+    size = np.repeat(np.diff(begin), np.diff(begin))
+    position = np.arange(n_nodes) - np.repeat(begin[:-1], np.diff(begin))
+    left = arrays["left"].astype(np.int64)
+    inner = left >= 0
+    # Children after their parent: every path ends.
+    expect((left[inner] > position[inner]) & (left[inner] + 1 < size[inner]), "a child is out of place")
+    feature = arrays["feature"]
+    expect((feature[inner] >= 0) & (feature[inner] < n_features), "a split asks for a feature that does not exist")
+    first = arrays["value_begin"][~inner]
+    leaf_width = np.repeat(width, np.diff(begin))[~inner]
+    # Written so that no hostile number can overflow.
+    expect((first >= 0) & (first <= sizes["values"] - leaf_width), "a leaf's values are out of range")
