@@ -122,8 +122,13 @@ def score(node: Sums, rules: Rules) -> Floats:
 
 
 def split_gain(parent: Sums, left: Sums, right: Sums, rules: Rules) -> Floats:
-    """The gain of a split (eq. 9 with eq. 16), -inf where the rules forbid it."""
-    gain = 0.5 * (score(left, rules) + score(right, rules) - score(parent, rules))
+    """The gain of a split (eq. 9 with eq. 16), -inf where the rules forbid it.
+
+    A difference within rounding of 0 (1e-12 of the children's score) is no gain.
+    """
+    children = score(left, rules) + score(right, rules)
+    gain = 0.5 * (children - score(parent, rules))
+    gain = np.where((gain > 0) & (gain <= 1e-12 * children), 0.0, gain)
     allowed = (
         (np.minimum(left.cnt, right.cnt) >= max(rules.min_samples_leaf, 1))
         & (left.H.mean(axis=-1) >= rules.min_child_weight)
@@ -166,6 +171,8 @@ def split_gains(hist: Sums, rules: Rules) -> Floats:
     gains[:, 0] = split_gain(parent, values, parent - values, rules)
     if missing.cnt > 0:  # otherwise only the plain candidates: choose_missing_side decides afterwards
         gains[:, 1] = split_gain(parent, values + missing, parent - (values + missing), rules)
+        # Missing values alone on the left are "missing against the rest", which is told from the right.
+        gains[values.cnt == 0, 1] = -np.inf
     return gains
 
 
@@ -178,6 +185,8 @@ def exact_split_gains(problem: Problem, rows: Ints, k: int) -> Floats:
             if side == 1 and b_missing not in codes:
                 continue
             left = goes_left(codes, b_missing, b, bool(side))
+            if side == 1 and np.all(codes[left] == b_missing):
+                continue
             children = sums(problem, rows[left]), sums(problem, rows[~left])
             gains[b, side] = split_gain(sums(problem, rows), *children, problem.rules)
     return gains

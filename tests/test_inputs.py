@@ -175,12 +175,14 @@ def test_features_are_checked_against_those_of_fit():
     check_features(host, pd.DataFrame({"a": [1.0], "b": [2.0]}), reset=True)
     assert host.n_features_in_ == 2
     assert list(host.feature_names_in_) == ["a", "b"]
-    with pytest.raises(ValueError, match="X has 3 features, but Host is expecting 2"):
-        check_features(host, np.zeros((2, 3)), reset=False)
     with pytest.raises(ValueError, match=r"^X of eval_set\[1\]: .*feature names"):
         check_features(host, pd.DataFrame({"b": [1.0], "a": [2.0]}), reset=False, name="X of eval_set[1]")
     with pytest.warns(UserWarning, match="feature names"):
         check_features(host, np.zeros((2, 2)), reset=False)
+    host = Host()
+    check_features(host, np.zeros((2, 2)), reset=True)
+    with pytest.raises(ValueError, match="X has 3 features, but Host is expecting 2"):
+        check_features(host, np.zeros((2, 3)), reset=False)
 
 
 # --- weights -----------------------------------------------------------------------------------------------

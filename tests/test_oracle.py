@@ -247,8 +247,8 @@ def test_ties_send_missing_values_right() -> None:
     assert root_split(make_problem([[0, 1, NA]], [1, -1, 0])) == (0, 0, False)
 
 
-def test_an_empty_lowest_bin_with_missing_left_precedes_missing_against_the_rest() -> None:
-    assert root_split(make_problem([[1, 1, NA]], [1, 1, -1])) == (0, 0, True)
+def test_missing_values_alone_go_right_even_if_the_lowest_bin_is_empty() -> None:
+    assert root_split(make_problem([[1, 1, NA]], [1, 1, -1])) == (0, 1, False)
 
 
 def test_clear_cut_trees_have_only_ties_between_equal_sums() -> None:
