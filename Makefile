@@ -34,5 +34,16 @@ $(VENV)/.tested-with: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@
 
+# The core once more, instrumented, in an environment of its own. Leaks are not counted: the interpreter has its own.
+SANITIZED := .venv-sanitize
+SANITIZED_TESTS := tests/test_growth_oracle.py tests/test_model.py tests/test_model_file.py
+sanitize:
+	test -x $(SANITIZED)/bin/python || $(PYTHON) -m venv $(SANITIZED)
+	$(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -C cmake.define.POLYLEAF_SANITIZE=ON -C build-dir=build/sanitize ".[test]"
+	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	  $(SANITIZED)/bin/python -m pytest -p no:cacheprovider $(SANITIZED_TESTS)
+
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) $(SANITIZED) build

@@ -42,17 +42,28 @@ MatrixView view_of(const Table& table) {
     return dtype.code == static_cast<std::uint8_t>(code) && dtype.bits == bits && dtype.lanes == 1;
   };
   using Code = nb::dlpack::dtype_code;
-  if (is(Code::Float, 32)) view.dtype = DType::f32;
-  else if (is(Code::Float, 64)) view.dtype = DType::f64;
-  else if (is(Code::Int, 8)) view.dtype = DType::i8;
-  else if (is(Code::Int, 16)) view.dtype = DType::i16;
-  else if (is(Code::Int, 32)) view.dtype = DType::i32;
-  else if (is(Code::Int, 64)) view.dtype = DType::i64;
-  else if (is(Code::UInt, 8) || is(Code::Bool, 8)) view.dtype = DType::u8;
-  else if (is(Code::UInt, 16)) view.dtype = DType::u16;
-  else if (is(Code::UInt, 32)) view.dtype = DType::u32;
-  else if (is(Code::UInt, 64)) view.dtype = DType::u64;
-  else throw std::invalid_argument("the table's dtype is not one of bool, integers, float32, float64");
+  if (is(Code::Float, 32))
+    view.dtype = DType::f32;
+  else if (is(Code::Float, 64))
+    view.dtype = DType::f64;
+  else if (is(Code::Int, 8))
+    view.dtype = DType::i8;
+  else if (is(Code::Int, 16))
+    view.dtype = DType::i16;
+  else if (is(Code::Int, 32))
+    view.dtype = DType::i32;
+  else if (is(Code::Int, 64))
+    view.dtype = DType::i64;
+  else if (is(Code::UInt, 8) || is(Code::Bool, 8))
+    view.dtype = DType::u8;
+  else if (is(Code::UInt, 16))
+    view.dtype = DType::u16;
+  else if (is(Code::UInt, 32))
+    view.dtype = DType::u32;
+  else if (is(Code::UInt, 64))
+    view.dtype = DType::u64;
+  else
+    throw std::invalid_argument("the table's dtype is not one of bool, integers, float32, float64");
   const auto size = static_cast<std::ptrdiff_t>(dtype.bits / 8);
   view.data = static_cast<const char*>(table.data());
   view.n_rows = table.shape(0);
@@ -124,11 +135,12 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
               const Vector<double>& gain_weight, const Vector<double>& unit,
               const std::optional<Vector<std::uint32_t>>& rows, const std::optional<Vector<std::uint8_t>>& feature_mask,
               std::optional<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>> raw, int max_depth, int max_leaves,
-              int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda,
-              double reg_alpha, double learning_rate, std::size_t histogram_bytes, int n_threads) {
+              int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha,
+              double learning_rate, std::size_t histogram_bytes, int n_threads) {
   const std::size_t d = gradient.shape(1);
   const auto check = [&](std::size_t n_rows, std::size_t n_columns, std::int64_t inner_stride) {
-    expect(n_rows == matrix.n_rows && n_columns == d && (inner_stride == 1 || d == 1), "arrays of rows x outputs, outputs side by side");
+    expect(n_rows == matrix.n_rows && n_columns == d && (inner_stride == 1 || d == 1),
+           "arrays of rows x outputs, outputs side by side");
   };
   expect(d > 0, "no outputs");
   GrowTask task;
@@ -190,8 +202,9 @@ class ForestPredictor {
   ForestPredictor(Vector<std::int64_t> node_begin, Vector<std::int32_t> feature, Vector<double> threshold,
                   Vector<std::int32_t> left, Vector<std::uint8_t> missing_left, Vector<std::int64_t> value_begin,
                   Vector<float> values, Vector<std::int32_t> tree_output, Vector<std::int32_t> tree_width)
-      : values_(values), predictor_(arrays(node_begin, feature, threshold, left, missing_left, value_begin, values,
-                                           tree_output, tree_width)),
+      : values_(values),
+        predictor_(
+            arrays(node_begin, feature, threshold, left, missing_left, value_begin, values, tree_output, tree_width)),
         n_trees_(tree_output.shape(0)) {}
 
   void add(const Table& table, std::size_t begin, std::size_t end, OutMatrix<double>& raw, int n_threads) const {
@@ -221,7 +234,8 @@ class ForestPredictor {
     ForestArrays out;
     out.n_trees = tree_output.shape(0);
     out.n_nodes = feature.shape(0);
-    expect(node_begin.shape(0) == out.n_trees + 1 && tree_width.shape(0) == out.n_trees, "arrays of trees differ in size");
+    expect(node_begin.shape(0) == out.n_trees + 1 && tree_width.shape(0) == out.n_trees,
+           "arrays of trees differ in size");
     expect(threshold.shape(0) == out.n_nodes && left.shape(0) == out.n_nodes && missing_left.shape(0) == out.n_nodes &&
                value_begin.shape(0) == out.n_nodes,
            "arrays of nodes differ in size");
@@ -260,16 +274,20 @@ void softmax(const Matrix<double>& raw, const Vector<std::int32_t>& label, const
   for (std::size_t i = 0; i < n; ++i)
     expect(label.data()[i] >= 0 && static_cast<std::size_t>(label.data()[i]) < d, "a label is out of range");
   Curvature kind;
-  if (curvature == "p(1-p)") kind = Curvature::kPaper;
-  else if (curvature == "2p(1-p)") kind = Curvature::kTwice;
-  else if (curvature == "abs(p-y)") kind = Curvature::kAbsolute;
-  else throw std::invalid_argument("unknown curvature");
+  if (curvature == "p(1-p)")
+    kind = Curvature::kPaper;
+  else if (curvature == "2p(1-p)")
+    kind = Curvature::kTwice;
+  else if (curvature == "abs(p-y)")
+    kind = Curvature::kAbsolute;
+  else
+    throw std::invalid_argument("unknown curvature");
   nb::gil_scoped_release release;
   softmax_gradients(raw.data(), label.data(), kind, n, static_cast<int>(d), gradient.data(), hessian.data(), n_threads);
 }
 
-void logistic(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
-              OutMatrix<float>& hessian, int n_threads) {
+void logistic(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient, OutMatrix<float>& hessian,
+              int n_threads) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
   expect(y.shape(0) == n && y.shape(1) == d && gradient.shape(0) == n && gradient.shape(1) == d &&
              hessian.shape(0) == n && hessian.shape(1) == d,
@@ -289,25 +307,32 @@ NB_MODULE(_core, m) {
   nb::class_<BinnedMatrix>(m, "BinnedMatrix", "The training table as bin codes.")
       .def_prop_ro("n_rows", [](const BinnedMatrix& b) { return b.n_rows; })
       .def_prop_ro("n_features", [](const BinnedMatrix& b) { return b.features.size(); })
-      .def("cuts", [](const BinnedMatrix& b, std::size_t f) {
-        expect(f < b.features.size(), "feature out of range");
-        return to_numpy(std::vector<double>(b.features[f].cuts));
-      }, "feature"_a)
-      .def("has_missing", [](const BinnedMatrix& b, std::size_t f) {
-        expect(f < b.features.size(), "feature out of range");
-        return b.features[f].has_missing;
-      }, "feature"_a)
+      .def(
+          "cuts",
+          [](const BinnedMatrix& b, std::size_t f) {
+            expect(f < b.features.size(), "feature out of range");
+            return to_numpy(std::vector<double>(b.features[f].cuts));
+          },
+          "feature"_a)
+      .def(
+          "has_missing",
+          [](const BinnedMatrix& b, std::size_t f) {
+            expect(f < b.features.size(), "feature out of range");
+            return b.features[f].has_missing;
+          },
+          "feature"_a)
       .def("codes", &training_codes, "Codes of the training rows, rows x features; missing is the last bin.")
-      .def("encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode(x, b, n_threads); },
-           "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.");
+      .def(
+          "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode(x, b, n_threads); },
+          "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.");
   m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a, "n_threads"_a);
 
   nb::class_<TreeGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
       .def(nb::init<>())
       .def("grow", &grow, nb::kw_only(), "matrix"_a, "gradient"_a, "hessian"_a.none(), "weight"_a.none(),
-           "gain_weight"_a, "unit"_a, "rows"_a.none(), "feature_mask"_a.none(), "raw"_a.noconvert().none(), "max_depth"_a,
-           "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a,
-           "reg_alpha"_a, "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
+           "gain_weight"_a, "unit"_a, "rows"_a.none(), "feature_mask"_a.none(), "raw"_a.noconvert().none(),
+           "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a,
+           "reg_lambda"_a, "reg_alpha"_a, "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
 
   nb::class_<ForestPredictor>(m, "ForestPredictor", "A forest packed for prediction.")
       .def(nb::init<Vector<std::int64_t>, Vector<std::int32_t>, Vector<double>, Vector<std::int32_t>,
@@ -319,7 +344,8 @@ NB_MODULE(_core, m) {
       .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
 
   m.def("squared_error", &squared_error, "raw"_a, "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a);
-  m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "n_threads"_a);
+  m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(),
+        "n_threads"_a);
   m.def("logistic", &logistic, "raw"_a, "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "n_threads"_a);
 
   m.def("max_threads", &max_threads, "OpenMP's current limit.");

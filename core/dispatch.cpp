@@ -4,10 +4,16 @@
 
 namespace polyleaf {
 
-namespace baseline { extern const Kernels kKernels; }
+namespace baseline {
+extern const Kernels kKernels;
+}
 #ifdef POLYLEAF_X86
-namespace avx2 { extern const Kernels kKernels; }
-namespace avx512 { extern const Kernels kKernels; }
+namespace avx2 {
+extern const Kernels kKernels;
+}
+namespace avx512 {
+extern const Kernels kKernels;
+}
 #endif
 
 namespace {

@@ -8,25 +8,24 @@
 #include <queue>
 
 #include "kernels.hpp"
+#include "leaves.hpp"
 #include "partition.hpp"
 #include "split.hpp"
 
 namespace polyleaf {
 namespace {
 
-// Fewer additions than this are not worth waking other threads for.
-constexpr std::size_t kParallelWork = std::size_t{1} << 17;
 constexpr std::size_t kChunkRows = 1024;
 
 struct Node {
   std::size_t begin = 0;  // its rows
   std::size_t end = 0;
   int depth = 0;
-  int slot = -1;          // where its histogram is kept; -1: nowhere
-  int left = -1;          // indices of the visited children
+  int slot = -1;  // where its histogram is kept; -1: nowhere
+  int left = -1;  // indices of the visited children
   int right = -1;
   Candidate split;
-  double gain = 0.0;      // of the best split; 0: not to be split
+  double gain = 0.0;  // of the best split; 0: not to be split
   double path_minimum = std::numeric_limits<double>::infinity();
   std::vector<std::int32_t> totals;
 
@@ -95,7 +94,8 @@ class Growth {
  private:
   // ---- visiting -------------------------------------------------------------------------------------------------
   bool leaves_are_scarce() const {
-    return rules_.max_depth > 30 || static_cast<std::int64_t>(rules_.max_leaves) < (std::int64_t{1} << rules_.max_depth);
+    return rules_.max_depth > 30 ||
+           static_cast<std::int64_t>(rules_.max_leaves) < (std::int64_t{1} << rules_.max_depth);
   }
 
   // Depth-first order keeps one histogram per level, best-first order one per open node.
@@ -126,8 +126,8 @@ class Growth {
   }
 
   bool wants_split(const Node& node) const {
-    return node.depth < rules_.max_depth &&
-           node.n_rows() >= 2 * static_cast<std::size_t>(rules_.min_samples_leaf) && rules_.max_leaves > 1;
+    return node.depth < rules_.max_depth && node.n_rows() >= 2 * static_cast<std::size_t>(rules_.min_samples_leaf) &&
+           rules_.max_leaves > 1;
   }
 
   // The children of a node just above the last level are leaves: nothing is subtracted from its histogram.
@@ -168,8 +168,8 @@ class Growth {
     const auto at = static_cast<std::size_t>(index);
     const std::size_t begin = nodes_[at].begin;
     const std::size_t n = nodes_[at].n_rows();
-    const std::size_t n_left = partition_rows(matrix_, nodes_[at].split, rows_.data() + begin, n, spare_.data() + begin,
-                                              settings_.n_threads);
+    const std::size_t n_left =
+        partition_rows(matrix_, nodes_[at].split, rows_.data() + begin, n, spare_.data() + begin, settings_.n_threads);
     const int left = static_cast<int>(nodes_.size());
     const int right = left + 1;
     nodes_.resize(nodes_.size() + 2);
@@ -246,7 +246,8 @@ class Growth {
   void evaluate(Node* built, Node* derived, int parent_slot) {
     const std::size_t n_tiles = matrix_.tiles.size();
     std::vector<Candidate> found(2 * n_tiles);
-    const std::size_t work = (built->n_rows() * matrix_.features.size() + 4 * matrix_.n_slots) * payload_.layout.n_channels();
+    const std::size_t work =
+        (built->n_rows() * matrix_.features.size() + 4 * matrix_.n_slots) * payload_.layout.n_channels();
     parallel_for(work < kParallelWork ? 1 : settings_.n_threads, n_tiles, [&](std::size_t tile, int thread) {
       evaluate_tile(matrix_.tiles[tile], scratch_[static_cast<std::size_t>(thread)], *built, derived, parent_slot,
                     &found[2 * tile]);
@@ -349,7 +350,14 @@ class Growth {
       first_child.resize(visited.size(), -1);
     }
     fill_nodes(tree, visited, first_child);
-    fill_leaves(tree, visited);
+    std::vector<LeafRows> leaves;
+    for (std::size_t i = 0; i < visited.size(); ++i) {
+      const Node& node = nodes_[static_cast<std::size_t>(visited[i])];
+      if (tree.leaf[i] >= 0) leaves.push_back({i, node.begin, node.end});
+    }
+    fill_leaves(task_, settings_, rows_.data(), leaves, tree);
+    finish_nodes(tree, visited);
+    if (task_.raw != nullptr) add_to_raw(task_, settings_, rows_.data(), leaves, tree);
     return tree;
   }
 
@@ -376,62 +384,6 @@ class Growth {
     }
   }
 
-  // Leaf values in float64 from the unrounded gradients, in chunks whose order does not depend on the threads.
-  void fill_leaves(GrownTree& tree, const std::vector<int>& visited) {
-    struct Chunk {
-      std::size_t leaf, begin, end;
-    };
-    const Gradients& in = task_.gradients;
-    const auto d = static_cast<std::size_t>(in.n_outputs);
-    std::vector<Chunk> chunks;
-    std::vector<std::size_t> leaf_node;
-    for (std::size_t i = 0; i < visited.size(); ++i) {
-      if (tree.leaf[i] < 0) continue;
-      const Node& node = nodes_[static_cast<std::size_t>(visited[i])];
-      for (std::size_t begin = node.begin; begin < node.end; begin += kChunkRows)
-        chunks.push_back({leaf_node.size(), begin, std::min(node.end, begin + kChunkRows)});
-      leaf_node.push_back(i);
-    }
-    const std::size_t stride = 2 * d + 1;  // gradients, Hessians, weight
-    std::vector<double> sums(chunks.size() * stride, 0.0);
-    const int threads = task_.n_rows * d < kParallelWork ? 1 : settings_.n_threads;
-    parallel_for(threads, chunks.size(), [&](std::size_t c, int) {
-      const Chunk& chunk = chunks[c];
-      const std::uint32_t* rows = rows_.data() + chunk.begin;
-      const std::size_t n = chunk.end - chunk.begin;
-      double* out = sums.data() + c * stride;
-      kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows, n, in.n_outputs, out);
-      if (in.hessian != nullptr)
-        kernels().sum_rows(in.hessian, in.hessian_stride, in.weight, rows, n, in.n_outputs, out + d);
-      double weight = static_cast<double>(n);
-      if (in.weight != nullptr) {
-        weight = 0.0;
-        for (std::size_t i = 0; i < n; ++i) weight += in.weight[rows[i]];
-      }
-      out[2 * d] = weight;
-    });
-    std::vector<double> total(leaf_node.size() * stride, 0.0);
-    for (std::size_t c = 0; c < chunks.size(); ++c)
-      for (std::size_t k = 0; k < stride; ++k) total[chunks[c].leaf * stride + k] += sums[c * stride + k];
-
-    tree.cover.assign(visited.size(), 0.0);
-    tree.values.resize(leaf_node.size() * d);
-    for (std::size_t leaf = 0; leaf < leaf_node.size(); ++leaf) {
-      const double* sum = total.data() + leaf * stride;
-      tree.cover[leaf_node[leaf]] = sum[2 * d];
-      for (std::size_t j = 0; j < d; ++j) {
-        const double hessian = in.hessian != nullptr ? sum[d + j] : sum[2 * d];
-        const double gradient = soft_threshold(sum[j], rules_.reg_alpha / task_.unit[j]);
-        tree.values[leaf * d + j] =
-            static_cast<float>(settings_.learning_rate * leaf_value(gradient, hessian + rules_.reg_lambda));
-      }
-    }
-    finish_nodes(tree, visited);
-    update_raw(tree, threads, chunks.size(), [&](std::size_t c) {
-      return std::tuple<std::size_t, std::size_t, std::size_t>(chunks[c].leaf, chunks[c].begin, chunks[c].end);
-    });
-  }
-
   // Covers of the inner nodes, and the side of missing values where a split saw none: the heavier child.
   void finish_nodes(GrownTree& tree, const std::vector<int>& visited) const {
     for (std::size_t i = visited.size(); i-- > 0;) {
@@ -441,39 +393,6 @@ class Growth {
       if (!nodes_[static_cast<std::size_t>(visited[i])].split.missing_seen)
         tree.missing_left[i] = tree.cover[left] >= tree.cover[left + 1] ? 1 : 0;
     }
-  }
-
-  void add_leaf(const GrownTree& tree, std::size_t leaf, std::size_t row) const {
-    const auto d = static_cast<std::size_t>(task_.gradients.n_outputs);
-    const float* value = tree.values.data() + leaf * d;
-    double* raw = task_.raw + row * task_.raw_stride;
-    for (std::size_t j = 0; j < d; ++j) raw[j] += task_.unit[j] * static_cast<double>(value[j]);
-  }
-
-  template <class ChunkOf>
-  void update_raw(const GrownTree& tree, int threads, std::size_t n_chunks, ChunkOf chunk_of) const {
-    if (task_.raw == nullptr) return;
-    parallel_for(threads, n_chunks, [&](std::size_t c, int) {
-      const auto [leaf, begin, end] = chunk_of(c);
-      for (std::size_t i = begin; i < end; ++i) add_leaf(tree, leaf, rows_[i]);
-    });
-    if (task_.rows == nullptr) return;
-    // Rows outside the sample find their leaf through the tree.
-    std::vector<std::uint8_t> sampled(matrix_.n_rows, 0);
-    for (std::size_t i = 0; i < task_.n_rows; ++i) sampled[task_.rows[i]] = 1;
-    const std::size_t n_blocks = (matrix_.n_rows + kChunkRows - 1) / kChunkRows;
-    parallel_for(settings_.n_threads, n_blocks, [&](std::size_t block, int) {
-      const std::size_t end = std::min(matrix_.n_rows, (block + 1) * kChunkRows);
-      for (std::size_t row = block * kChunkRows; row < end; ++row) {
-        if (sampled[row] != 0) continue;
-        std::size_t at = 0;
-        while (tree.left[at] >= 0) {
-          const bool left = goes_left(matrix_, row, tree.feature[at], tree.bin[at], tree.missing_left[at] != 0);
-          at = static_cast<std::size_t>(tree.left[at]) + (left ? 0 : 1);
-        }
-        add_leaf(tree, static_cast<std::size_t>(tree.leaf[at]), row);
-      }
-    });
   }
 
   const GrowTask& task_;

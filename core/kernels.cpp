@@ -10,8 +10,8 @@ namespace polyleaf {
 namespace POLYLEAF_ISA {
 namespace {
 
-constexpr int kLane = 8;           // channels are padded to whole lanes
-constexpr std::size_t kAhead = 12; // rows: scattered rows are fetched this far ahead
+constexpr int kLane = 8;            // channels are padded to whole lanes
+constexpr std::size_t kAhead = 12;  // rows: scattered rows are fetched this far ahead
 
 // Adding 1.5 * 2^52 rounds a double to the nearest integer, which then stands in its low bits.
 constexpr double kRounder = 6755399441055744.0;
@@ -43,8 +43,7 @@ void sum_magnitudes(const float* values, std::size_t stride, const double* weigh
 
 void quantize_run(const float* values, const double* scale, int n, bool weighted, double weight, std::int32_t* out) {
   if (weighted) {
-    for (int j = 0; j < n; ++j)
-      out[j] = to_int32(weight * round_even(static_cast<double>(values[j]) * scale[j]));
+    for (int j = 0; j < n; ++j) out[j] = to_int32(weight * round_even(static_cast<double>(values[j]) * scale[j]));
   } else {
     for (int j = 0; j < n; ++j) out[j] = to_int32(static_cast<double>(values[j]) * scale[j]);
   }
@@ -56,7 +55,8 @@ void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
     std::int32_t* out = tile.out + row * static_cast<std::size_t>(tile.width);
     for (int c = 0; c < tile.width; ++c) out[c] = 0;
     const double weight = weighted ? tile.weight[row] * tile.weight_scale : 1.0;
-    quantize_run(tile.gradient + row * tile.gradient_stride, tile.gradient_scale, tile.n_outputs, weighted, weight, out);
+    quantize_run(tile.gradient + row * tile.gradient_stride, tile.gradient_scale, tile.n_outputs, weighted, weight,
+                 out);
     if (tile.hessian != nullptr)
       quantize_run(tile.hessian + row * tile.hessian_stride, tile.hessian_scale, tile.n_outputs, weighted, weight,
                    out + tile.hessian_channel);
@@ -75,8 +75,8 @@ constexpr int kVector = 8;
 template <int Lanes>
 struct RowVector {
   static constexpr int kWidth = Lanes * kLane;
-  static constexpr int kWide = kWidth / kVector;                     // whole vectors
-  static constexpr int kRest = (kWidth - kWide * kVector) / kLane;   // half a vector left over (AVX-512)
+  static constexpr int kWide = kWidth / kVector;                    // whole vectors
+  static constexpr int kRest = (kWidth - kWide * kVector) / kLane;  // half a vector left over (AVX-512)
   typedef std::int32_t Wide __attribute__((vector_size(kVector * 4), aligned(32), may_alias));
   typedef std::int32_t Half __attribute__((vector_size(kLane * 4), aligned(32), may_alias));
   Wide wide[kWide > 0 ? kWide : 1];
@@ -144,10 +144,14 @@ void accumulate_lanes(const AccumulateTile& t) {
 
 void accumulate(const AccumulateTile& t) {
   switch (t.width / kLane) {
-    case 1: return accumulate_lanes<1>(t);
-    case 2: return accumulate_lanes<2>(t);
-    case 3: return accumulate_lanes<3>(t);
-    default: return accumulate_lanes<4>(t);
+    case 1:
+      return accumulate_lanes<1>(t);
+    case 2:
+      return accumulate_lanes<2>(t);
+    case 3:
+      return accumulate_lanes<3>(t);
+    default:
+      return accumulate_lanes<4>(t);
   }
 }
 
@@ -368,8 +372,16 @@ void sum_rows(const float* values, std::size_t stride, const double* weight, con
 #define POLYLEAF_STRING(x) POLYLEAF_STRING_(x)
 
 extern const Kernels kKernels;
-const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA), sum_magnitudes, quantize, accumulate, sum_payload, subtract, scan,
-                          softmax, logistic, sum_rows};
+const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
+                          sum_magnitudes,
+                          quantize,
+                          accumulate,
+                          sum_payload,
+                          subtract,
+                          scan,
+                          softmax,
+                          logistic,
+                          sum_rows};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

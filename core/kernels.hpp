@@ -56,15 +56,15 @@ struct ScanTile {
   int hessian_channel;
   const Step* steps;
   std::size_t n_steps;
-  const std::int32_t* missing;   // the missing bin's vector; null where the node has none
-  const std::int32_t* totals;    // the node's sums of this output tile
-  const double* factor;          // gain weight x unit^2 per output, padded with 0 to whole vectors
-  const double* hessian_unit;    // padded with 0
-  const double* lambda;          // padded with 1
-  const double* alpha;           // in gradient units, padded with 0
+  const std::int32_t* missing;  // the missing bin's vector; null where the node has none
+  const std::int32_t* totals;   // the node's sums of this output tile
+  const double* factor;         // gain weight x unit^2 per output, padded with 0 to whole vectors
+  const double* hessian_unit;   // padded with 0
+  const double* lambda;         // padded with 1
+  const double* alpha;          // in gradient units, padded with 0
   bool has_alpha;
   // A Hessian shared by all outputs: 1 / (H + lambda) per candidate. Null: diagonal.
-  const double* inverse_left;    // 2 per step: missing right, missing left
+  const double* inverse_left;  // 2 per step: missing right, missing left
   const double* inverse_right;
   double* score;        // 2 per step, added to
   double* left_weight;  // 2 per step, sum over outputs of the left child's Hessian; null: not wanted
@@ -83,8 +83,8 @@ struct Kernels {
                       std::int32_t* out);
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
   void (*scan)(const ScanTile& tile);
-  void (*softmax)(const double* raw, const std::int32_t* label, Curvature curvature, std::size_t begin,
-                  std::size_t end, int n_outputs, float* gradient, float* hessian);
+  void (*softmax)(const double* raw, const std::int32_t* label, Curvature curvature, std::size_t begin, std::size_t end,
+                  int n_outputs, float* gradient, float* hessian);
   void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
                    float* hessian);
   // Sums of one chunk of a leaf's rows: gradients, then Hessians (if any), weighted.

@@ -14,9 +14,8 @@ constexpr std::size_t kBlockCells = std::size_t{1} << 14;
 template <class Body>
 void over_rows(std::size_t n_rows, int n_outputs, int n_threads, Body&& body) {
   const std::size_t rows = std::max<std::size_t>(1, kBlockCells / static_cast<std::size_t>(n_outputs));
-  parallel_for(n_threads, (n_rows + rows - 1) / rows, [&](std::size_t block, int) {
-    body(block * rows, std::min(n_rows, (block + 1) * rows));
-  });
+  parallel_for(n_threads, (n_rows + rows - 1) / rows,
+               [&](std::size_t block, int) { body(block * rows, std::min(n_rows, (block + 1) * rows)); });
 }
 
 }  // namespace

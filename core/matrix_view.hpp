@@ -26,16 +26,26 @@ struct MatrixView {
 template <class Visit>
 auto with_dtype(DType dtype, Visit&& visit) {
   switch (dtype) {
-    case DType::f32: return visit(float{});
-    case DType::i8: return visit(std::int8_t{});
-    case DType::i16: return visit(std::int16_t{});
-    case DType::i32: return visit(std::int32_t{});
-    case DType::i64: return visit(std::int64_t{});
-    case DType::u8: return visit(std::uint8_t{});
-    case DType::u16: return visit(std::uint16_t{});
-    case DType::u32: return visit(std::uint32_t{});
-    case DType::u64: return visit(std::uint64_t{});
-    case DType::f64: break;
+    case DType::f32:
+      return visit(float{});
+    case DType::i8:
+      return visit(std::int8_t{});
+    case DType::i16:
+      return visit(std::int16_t{});
+    case DType::i32:
+      return visit(std::int32_t{});
+    case DType::i64:
+      return visit(std::int64_t{});
+    case DType::u8:
+      return visit(std::uint8_t{});
+    case DType::u16:
+      return visit(std::uint16_t{});
+    case DType::u32:
+      return visit(std::uint32_t{});
+    case DType::u64:
+      return visit(std::uint64_t{});
+    case DType::f64:
+      break;
   }
   return visit(double{});
 }

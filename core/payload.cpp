@@ -73,9 +73,10 @@ void quantize(const Gradients& in, int n_threads, Payload& payload) {
     for (std::size_t row = 0; row < n; ++row) total_weight += in.weight[row];
   // A row is rounded before its weight is applied, so that weight 2 equals the row twice. Weights far from 1 are first
   // scaled by a power of two: large ones to leave room for the sum, small ones to keep the inner rounding fine.
-  const double weight_unit = total_weight > 0x1p29                  ? fixed_point_unit(total_weight, 0x1p29)
-                             : total_weight < static_cast<double>(n) ? fixed_point_unit(total_weight, static_cast<double>(n))
-                                                                     : 1.0;
+  const double weight_unit = total_weight > 0x1p29 ? fixed_point_unit(total_weight, 0x1p29)
+                             : total_weight < static_cast<double>(n)
+                                 ? fixed_point_unit(total_weight, static_cast<double>(n))
+                                 : 1.0;
   // Rounding moves each row by at most a half, before and after its weight is applied.
   const double slack = 0.5 * static_cast<double>(n) + 0.5 * total_weight / weight_unit + 1.0;
   const double limit = 2147483647.0 - slack;

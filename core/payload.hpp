@@ -4,8 +4,8 @@
 // that the sum of magnitudes over all rows fits an int32. Sums are then exact and independent of their order:
 // histogram subtraction, "frequent bin = total - rest" and any number of threads give the same bits.
 //
-// The outputs are cut into tiles, so that the histogram of a tile of features stays in a core's cache. In each output tile
-// a row holds [gradients | Hessians, if diagonal | in tile 0: row count, weight if shared], padded to vectors.
+// The outputs are cut into tiles, so that the histogram of a tile of features stays in a core's cache. In each output
+// tile a row holds [gradients | Hessians, if diagonal | in tile 0: row count, weight if shared], padded to vectors.
 #pragma once
 
 #include <cstdint>
@@ -57,9 +57,9 @@ struct Gradients {
 struct Payload {
   PayloadLayout layout;
   std::size_t n_rows = 0;
-  Buffer<std::int32_t> data;           // [tile][row][width]
-  std::vector<double> gradient_unit;   // per output: what 1 of the integer channel means
-  std::vector<double> hessian_unit;    // per output; for a shared Hessian all equal
+  Buffer<std::int32_t> data;          // [tile][row][width]
+  std::vector<double> gradient_unit;  // per output: what 1 of the integer channel means
+  std::vector<double> hessian_unit;   // per output; for a shared Hessian all equal
 
   const std::int32_t* tile(int t) const {
     return data.data() + static_cast<std::size_t>(t) * n_rows * static_cast<std::size_t>(layout.width);

@@ -12,7 +12,7 @@ namespace polyleaf {
 struct ForestArrays {
   std::size_t n_trees = 0;
   std::size_t n_nodes = 0;
-  const std::int64_t* node_begin = nullptr;   // n_trees + 1
+  const std::int64_t* node_begin = nullptr;  // n_trees + 1
   const std::int32_t* feature = nullptr;
   const double* threshold = nullptr;
   const std::int32_t* left = nullptr;

@@ -1,5 +1,5 @@
-// The rules of a tree: what a split gains, what a leaf says, which of two candidates wins. Small pure functions, free of
-// any container, so that every device compiles the same ones.
+// The rules of a tree: what a split gains, what a leaf says, which of two candidates wins. Small pure functions, free
+// of any container, so that every device compiles the same ones.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -11,7 +11,7 @@
 namespace polyleaf {
 
 struct Rules {
-  int max_depth;       // a node at this depth is a leaf
+  int max_depth;  // a node at this depth is a leaf
   int max_leaves;
   int min_samples_leaf;
   double min_split_gain;

@@ -24,8 +24,9 @@ OutputTerms::OutputTerms(const Payload& payload, const Rules& rules, const doubl
 
 double SplitFinder::node_score(const std::int32_t* totals) const {
   const PayloadLayout& layout = payload_.layout;
-  const double shared = layout.hessian == HessianKind::kShared ? totals[layout.weight_channel()] * payload_.hessian_unit[0]
-                                                               : static_cast<double>(node_count(totals));
+  const double shared = layout.hessian == HessianKind::kShared
+                            ? totals[layout.weight_channel()] * payload_.hessian_unit[0]
+                            : static_cast<double>(node_count(totals));
   double score = 0.0;
   for (int t = 0; t < layout.n_tiles; ++t) {
     const std::int32_t* sums = totals + t * layout.width;
@@ -56,7 +57,8 @@ const std::int32_t* SplitFinder::missing_bin(const FeatureTile& tile, std::size_
                                              const std::int32_t* histogram) const {
   const FeatureBins& bins = matrix_.features[static_cast<std::size_t>(tile.features[position])];
   if (!bins.has_missing) return nullptr;
-  return histogram + (tile.slot_begin[position] + bins.missing_code()) * static_cast<std::size_t>(payload_.layout.width);
+  return histogram +
+         (tile.slot_begin[position] + bins.missing_code()) * static_cast<std::size_t>(payload_.layout.width);
 }
 
 void SplitFinder::begin(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram,

@@ -13,11 +13,11 @@ namespace polyleaf {
 
 // What the rules need to know of the outputs, laid out as the payload is: [output tile][padded outputs].
 struct OutputTerms {
-  std::size_t padded = 0;            // outputs of a tile, rounded up to whole lanes
-  std::vector<double> factor;        // gain weight x gradient unit^2
+  std::size_t padded = 0;      // outputs of a tile, rounded up to whole lanes
+  std::vector<double> factor;  // gain weight x gradient unit^2
   std::vector<double> hessian_unit;
   std::vector<double> lambda;
-  std::vector<double> alpha;         // in gradient units
+  std::vector<double> alpha;  // in gradient units
 
   OutputTerms(const Payload& payload, const Rules& rules, const double* gain_weight, const double* unit);
 };
@@ -32,8 +32,8 @@ class SplitFinder {
   double node_score(const std::int32_t* totals) const;
   std::int64_t node_count(const std::int32_t* totals) const { return totals[payload_.layout.count_channel()]; }
 
-  // The candidates of one node in one tile of features. `begin` lists them from the first output tile's histogram, `add`
-  // sums the scores of one output tile, `best` picks.
+  // The candidates of one node in one tile of features. `begin` lists them from the first output tile's histogram,
+  // `add` sums the scores of one output tile, `best` picks.
   struct Scan {
     std::vector<Step> steps;
     std::vector<std::size_t> step_begin;

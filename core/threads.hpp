@@ -13,6 +13,9 @@
 
 namespace polyleaf {
 
+// Fewer additions than this are not worth waking other threads for.
+constexpr std::size_t kParallelWork = std::size_t{1} << 17;
+
 // Runs body(task, thread) for each task. With one thread OpenMP is not touched at all: a process forked after OpenMP
 // was used would otherwise hang. An exception thrown by a body is rethrown here after the loop.
 template <class Body>
@@ -58,7 +61,10 @@ class Buffer {
   explicit Buffer(std::size_t size) : size_(size) {
     if (size > 0) data_ = static_cast<T*>(::operator new(size * sizeof(T) + 64, std::align_val_t{64}));
   }
-  Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; other.size_ = 0; }
+  Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) {
+    other.data_ = nullptr;
+    other.size_ = 0;
+  }
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from oracle import Problem, grow_tree, random_problem, score, sums
 
+from oracle import Problem, grow_tree, random_problem, score, sums
 from polyleaf.data.binning import bin_table
 from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
 

@@ -1,4 +1,4 @@
-"""Features, weights and evaluation sets: what passes unchanged, what is converted, what is refused and how."""
+"""Features, weights and evaluation sets: what passes unchanged, what is converted, what is refused."""
 
 import numpy as np
 import pandas as pd

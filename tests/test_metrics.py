@@ -78,7 +78,9 @@ def test_label_metrics(weight, kind, width):
 def test_blocks_of_rows_give_the_mean_of_all():
     n_rows = _BLOCK_CELLS // 2 + 17
     y, prediction = RNG.normal(size=(2, n_rows, 3))
-    assert measured("mae", "regression", y, prediction, None)[1] == pytest.approx(np.abs(y - prediction).mean())
+    assert measured("mae", "regression", y, prediction, None)[1] == pytest.approx(
+        np.abs(y - prediction).mean()
+    )
 
 
 def test_several_metrics_keep_their_order():
@@ -113,7 +115,9 @@ def test_callable_must_return_a_number():
     [("accuracy", "regression"), ("rmse", "binary"), ("cross_entropy", "multilabel"), ("auc", "multiclass")],
 )
 def test_metric_that_does_not_suit_is_refused(name, kind):
-    with pytest.raises(ValueError, match=f"eval_metric '{name}' is not defined for a {kind} target; allowed are"):
+    with pytest.raises(
+        ValueError, match=f"eval_metric '{name}' is not defined for a {kind} target; allowed are"
+    ):
         make_metrics(name, default="rmse", kind=kind)
 
 

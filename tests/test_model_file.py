@@ -121,7 +121,9 @@ def test_parameters_a_file_cannot_hold_become_none(path):
 
 @pytest.mark.parametrize("base_score", [3, 0.1, np.float32(0.1), [0.1, 0.2], np.array([1.0, 2.0])])
 def test_numeric_parameters_survive_exactly(base_score, path):
-    model = PolyleafRegressor(**SMALL, base_score=base_score, reg_lambda=np.float64(1) / 3, max_leaves=np.int64(7))
+    model = PolyleafRegressor(
+        **SMALL, base_score=base_score, reg_lambda=np.float64(1) / 3, max_leaves=np.int64(7)
+    )
     model.fit(X, X[:, 2:])
     model.save_model(path)
     params = load_model(path).get_params()
@@ -176,7 +178,7 @@ def test_other_process_predicts_the_same_bits(path):
 # --- refusals ----------------------------------------------------------------------------------------------
 
 
-def refused(path, words=""):
+def refused(path, words=None):
     """The file is refused with a ValueError that names it."""
     with pytest.raises(ValueError, match=words) as caught:
         load_model(path)
@@ -214,7 +216,7 @@ def test_saving_with_parameters_spoilt_after_fit(path):
 def test_truncated_at_any_length(path):
     fitted("str").save_model(path)
     content = path.read_bytes()
-    lengths = {*range(0, 40), *range(40, len(content), max(1, len(content) // 150)), len(content) - 1}
+    lengths = {*range(40), *range(40, len(content), max(1, len(content) // 150)), len(content) - 1}
     for length in sorted(lengths):
         path.write_bytes(content[:length])
         refused(path)
@@ -381,7 +383,16 @@ NOT_NUMBERS = [None, "1", True, 1.0, [], {}]
         ),
         *(
             put("classes", "values", value)
-            for value in ([], ["a"], ["a", "b", "c", "d"], ["b", "a", "c"], ["a", "a", "b"], [1, 2, 3], "abc", None)
+            for value in (
+                [],
+                ["a"],
+                ["a", "b", "c", "d"],
+                ["b", "a", "c"],
+                ["a", "a", "b"],
+                [1, 2, 3],
+                "abc",
+                None,
+            )
         ),
         put("classes", {"dtype": "int8", "values": [1, 2, 1000]}),
         put("classes", {"dtype": "float64", "values": ["0x1p0", "0x1p1", "nan"]}),
@@ -475,6 +486,30 @@ def cast(name, dtype):
     ],
 )
 def test_hostile_arrays(saved, change):
-    """Whatever points outside of the forest is found when the file is read, before a prediction could go there."""
+    """What points outside of the forest is found on reading, before a prediction could go there."""
     forge(saved, change_arrays=change)
     refused(saved)
+
+
+def test_random_numbers_in_the_arrays(saved):
+    """A forged file is refused, or it predicts something; it never leads astray."""
+    original = saved.read_bytes()
+    rng = np.random.default_rng(2)
+    extremes = [0, 1, -1, 2, 127, 2**31 - 1, -(2**31), 2**62]
+    for _ in range(400):
+
+        def change(arrays):
+            name = rng.choice(sorted(arrays))
+            array = arrays[name]
+            for place in rng.integers(0, len(array), rng.integers(1, 4)):
+                with np.errstate(over="ignore"):
+                    array[place] = np.array(rng.choice(extremes)).astype(array.dtype)
+
+        saved.write_bytes(original)
+        forge(saved, change_arrays=change)
+        try:
+            model = load_model(saved)
+        except ValueError:
+            continue
+        model.predict_proba(X)
+        model.apply(X)

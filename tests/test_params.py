@@ -58,7 +58,11 @@ NON_NEGATIVE = ["reg_lambda", "reg_alpha", "min_split_gain", "min_child_weight"]
 SHARES = ["subsample", "colsample_bytree"]
 
 BAD = [
-    *((name, value, TypeError) for name in COUNTS for value in (True, np.True_, 3.0, "3", [3], np.array(3.0))),
+    *(
+        (name, value, TypeError)
+        for name in COUNTS
+        for value in (True, np.True_, 3.0, "3", [3], np.array(3.0))
+    ),
     *((name, value, ValueError) for name in COUNTS for value in (0, -1, np.int64(-3), 2**31, 10**30)),
     *((name, value, TypeError) for name in NON_NEGATIVE for value in (True, None, "1", [1.0], 1j)),
     *((name, value, ValueError) for name in NON_NEGATIVE for value in (-1e-9, np.nan, np.inf, 10**400)),

@@ -83,8 +83,11 @@ def test_bad_regression_targets_are_refused(y, words):
         read_targets(y, 3)
 
 
-def test_sum_that_overflows_is_no_infinity():
-    read_targets(np.full(3, 1e308), 3)
+def test_size_of_targets_is_bounded():
+    """So that the sums over rows stay finite."""
+    read_targets(np.full(3, -1e300), 3)
+    with pytest.raises(ValueError, match=r"y contains infinity or a value too large \(2e\+300\) in row 1"):
+        read_targets([0, 2e300, 1], 3)
 
 
 def test_sparse_y_is_refused():
@@ -199,7 +202,11 @@ def test_bad_labels_are_refused(y, words):
 @pytest.mark.parametrize(
     ("y", "later", "words"),
     [
-        (["a", "b", "c"], ["a", "d", "e"], r"y of eval_set\[0\] holds labels .* not seen in training: 'd', 'e'"),
+        (
+            ["a", "b", "c"],
+            ["a", "d", "e"],
+            r"y of eval_set\[0\] holds labels .* not seen in training: 'd', 'e'",
+        ),
         ([1, 2, 3], [0, 1, 9], "not seen in training: 0, 9"),
         ([1, 2, 3], list(range(20)), "not seen in training: 0, 4, 5, 6, 7 and 12 more"),
         ([1, 2, 3], ["1", "2", "3"], "holds labels of dtype <U1, but those of y in fit had dtype int64"),

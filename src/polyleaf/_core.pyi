@@ -60,7 +60,9 @@ class ForestPredictor:
     def add(
         self, table: npt.NDArray[Any], begin: int, end: int, raw: npt.NDArray[np.float64], n_threads: int
     ) -> None: ...
-    def apply(self, table: npt.NDArray[Any], begin: int, end: int, n_threads: int) -> npt.NDArray[np.int32]: ...
+    def apply(
+        self, table: npt.NDArray[Any], begin: int, end: int, n_threads: int
+    ) -> npt.NDArray[np.int32]: ...
 
 def squared_error(
     raw: npt.NDArray[np.float64],

@@ -86,7 +86,7 @@ class TrainingResult:
     evals_result : dict
         ``{data set: {metric: [value after each round]}}``.
     best_iteration : int
-        Round (from 0) with the best watched value if there is early stopping, else the last; -1 if there is none.
+        Round (from 0) with the best watched value if there is early stopping, else the last; -1: no round.
     interrupted : bool
         KeyboardInterrupt ended the run.
     """
@@ -107,8 +107,8 @@ def train(
 ) -> TrainingResult:
     """Boost trees on `data`, measuring `metrics` on `evals` after each round.
 
-    Early stopping watches the last metric of the last data set. An interrupt (Ctrl-C) ends the run after the rounds
-    done so far; the caller decides what becomes of it.
+    Early stopping watches the last metric of the last data set. An interrupt (Ctrl-C) ends the run with the
+    rounds done so far; the caller decides what becomes of it.
     """
     base = loss.base_score(data.y, data.weight) if settings.base_score is None else settings.base_score
     trainer = _Trainer(data, loss, settings, base)
@@ -129,7 +129,9 @@ def train(
     finally:
         progress.close()
     forest = trainer.forest_of(trees)
-    return TrainingResult(forest, monitor.result(forest.n_rounds), monitor.best_iteration(forest.n_rounds), interrupted)
+    return TrainingResult(
+        forest, monitor.result(forest.n_rounds), monitor.best_iteration(forest.n_rounds), interrupted
+    )
 
 
 class _Trainer:
@@ -168,7 +170,9 @@ class _Trainer:
                 )
                 grown.append((tree, first))
         except ArithmeticError as error:
-            raise ValueError(f"round {number}: {error}; a smaller learning_rate or a larger reg_lambda may help") from error
+            raise ValueError(
+                f"round {number}: {error}; a smaller learning_rate or a larger reg_lambda may help"
+            ) from error
         return grown
 
     def measure(self, metrics: Sequence[Metric], wanted: bool) -> dict[str, float]:
@@ -176,7 +180,9 @@ class _Trainer:
         if not wanted or not metrics:
             return {}
         prediction = self._loss.predict(self._raw)
-        return {f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, self._data.weight)}
+        return {
+            f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, self._data.weight)
+        }
 
     def forest_of(self, trees: Sequence[tuple[Tree, int]]) -> Forest:
         """Return the forest of some trees of this run."""
@@ -189,7 +195,7 @@ class _Trainer:
         )
 
     def _sample(self, number: int) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
-        """Return the rows and features of a round; None stands for all. Keyed by seed and round, nothing else."""
+        """Return the rows and features of a round (None: all), chosen by seed and round alone."""
         n_rows, n_features = self._data.X.shape
         rows = features = None
         if self._settings.subsample < 1:

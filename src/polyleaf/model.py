@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,7 @@ class Forest:
     count: npt.NDArray[np.int64]
     value_begin: npt.NDArray[np.int64]
     values: npt.NDArray[np.float32]
-    _packed: _core.ForestPredictor | None = field(default=None, repr=False, compare=False)
+    _packed: _core.ForestPredictor | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def from_trees(
@@ -148,8 +148,8 @@ class Forest:
             return np.empty((len(X), 0), dtype=np.int32)
         return self._predictor.apply(X, 0, n_trees, n_threads)
 
-    def importance(self, kind: Literal["gain", "split"]) -> FloatArray:
-        """Return, per feature, the sum of the gains of its splits or their number."""
+    def importance(self, kind: str) -> FloatArray:
+        """Return, per feature, the sum of the gains of its splits ("gain") or their number ("split")."""
         inner = self.left >= 0
         weights = self.gain[inner] if kind == "gain" else None
         return np.bincount(self.feature[inner], weights=weights, minlength=self.n_features).astype(np.float64)
@@ -212,7 +212,10 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 
     expect(set(arrays) == set(_LAYOUT), f"expected the arrays {sorted(_LAYOUT)}, got {sorted(arrays)}")
     for name, (dtype, _) in _LAYOUT.items():
-        expect(arrays[name].ndim == 1 and arrays[name].dtype == dtype, f"{name} must be a vector of {dtype.__name__}")
+        expect(
+            arrays[name].ndim == 1 and arrays[name].dtype == dtype,
+            f"{name} must be a vector of {dtype.__name__}",
+        )
     expect(len(arrays["shape"]) == 3, "shape must hold 3 numbers")
     n_features, n_outputs, trees_per_round = (int(v) for v in arrays["shape"])
     expect(1 <= n_features <= _MOST_FEATURES and 1 <= n_outputs < 2**31, "the number of features or outputs")
@@ -225,12 +228,18 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         "shape": 3,
     }
     for name, (_, over) in _LAYOUT.items():
-        expect(len(arrays[name]) == sizes[over], f"{name} has {len(arrays[name])} values, expected {sizes[over]}")
+        expect(
+            len(arrays[name]) == sizes[over], f"{name} has {len(arrays[name])} values, expected {sizes[over]}"
+        )
     n_trees, n_nodes = sizes["trees"], sizes["nodes"]
-    expect(trees_per_round in (1, n_outputs) and n_trees % trees_per_round == 0, "trees do not fill whole rounds")
+    expect(
+        trees_per_round in (1, n_outputs) and n_trees % trees_per_round == 0, "trees do not fill whole rounds"
+    )
 
     unit = arrays["unit"]
-    expect(np.isfinite(unit) & (unit >= 1 / _LARGEST_UNIT) & (unit <= _LARGEST_UNIT), "a unit is out of range")
+    expect(
+        np.isfinite(unit) & (unit >= 1 / _LARGEST_UNIT) & (unit <= _LARGEST_UNIT), "a unit is out of range"
+    )
     expect(np.frexp(unit)[0] == 0.5, "a unit is not a power of two")
     expect(np.isfinite(arrays["base_score"]), "a base score is not finite")
     expect(np.isfinite(arrays["values"]), "a leaf value is not finite")
@@ -240,7 +249,10 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     expect(begin[0] == 0 and begin[-1] == n_nodes, "the trees do not cover the nodes")
     expect(np.diff(begin) > 0, "a tree has no nodes")
     output, width = arrays["tree_output"].astype(np.int64), arrays["tree_width"].astype(np.int64)
-    expect((output >= 0) & (width >= 1) & (output + width <= n_outputs), "a tree adds to outputs that do not exist")
+    expect(
+        (output >= 0) & (width >= 1) & (output + width <= n_outputs),
+        "a tree adds to outputs that do not exist",
+    )
     size = np.repeat(np.diff(begin), np.diff(begin))
     position = np.arange(n_nodes) - np.repeat(begin[:-1], np.diff(begin))
     left = arrays["left"].astype(np.int64)
@@ -248,7 +260,10 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     # Children after their parent: every path ends.
     expect((left[inner] > position[inner]) & (left[inner] + 1 < size[inner]), "a child is out of place")
     feature = arrays["feature"]
-    expect((feature[inner] >= 0) & (feature[inner] < n_features), "a split asks for a feature that does not exist")
+    expect(
+        (feature[inner] >= 0) & (feature[inner] < n_features),
+        "a split asks for a feature that does not exist",
+    )
     first = arrays["value_begin"][~inner]
     leaf_width = np.repeat(width, np.diff(begin))[~inner]
     # Written so that no hostile number can overflow.

@@ -302,7 +302,8 @@ def _classes(entry: Mapping[str, Any]) -> Array:
         raise ValueError(f"its classes are not all of the type {held.__name__} that the dtype {dtype} needs.")
     if is_float:
         values = [float.fromhex(value) for value in values]
-    classes = np.array(values, dtype=dtype)  # an integer that does not fit raises
+    with np.errstate(over="ignore"):
+        classes = np.array(values, dtype=dtype)  # an integer that does not fit raises
     if is_float and classes.tolist() != values:
         raise ValueError(f"its classes do not fit the dtype {dtype}.")
     if not all(a < b for a, b in zip(classes.tolist(), classes.tolist()[1:], strict=False)):

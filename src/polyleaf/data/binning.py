@@ -9,9 +9,10 @@ from polyleaf.data.inputs import Array, FloatArray
 def bin_table(X: Array, weight: FloatArray | None, max_bins: int, n_threads: int) -> _core.BinnedMatrix:
     """Return the table as bin codes.
 
-    Each column gets at most `max_bins` bins of about equal weight (one per distinct value where there are few),
-    bounded halfway between observed values: bin b holds the values x with ``cuts[b - 1] < x <= cuts[b]``. Missing
-    values have a bin of their own after those. The table is read in place, whatever its dtype and strides.
+    Each column gets at most `max_bins` bins of about equal weight (one per distinct value where there are
+    few), bounded halfway between observed values: bin b holds the values x with ``cuts[b - 1] < x <= cuts[b]``.
+    Missing values have a bin of their own after those. The table is read in place, whatever its dtype and
+    strides.
 
     Parameters
     ----------

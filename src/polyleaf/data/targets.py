@@ -21,6 +21,8 @@ from polyleaf.data.inputs import Array, FloatArray, as_float64
 
 TargetKind = Literal["regression", "multiclass", "binary", "multilabel"]
 
+# Sums and differences of targets stay within float64.
+_LARGEST_TARGET = 1e300
 _HOW_MANY_TO_NAME = 5
 
 
@@ -106,15 +108,15 @@ def read_targets(y: object, n_rows: int, name: str = "y") -> FloatArray:
     _refuse_missing_argument(y, name)
     targets = as_float64(y, name)
     _check_shape(targets, n_rows, name)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(targets.sum()):
-            return targets
-    wrong = ~np.isfinite(targets)
-    if wrong.any():
-        place = np.argwhere(wrong)[0]
-        what = "NaN" if np.isnan(targets[tuple(place)]) else "infinity or a value too large for float64"
-        raise ValueError(f"{name} contains {what} in {_place(place)}; it must hold finite numbers.")
-    return targets
+    if targets.min() >= -_LARGEST_TARGET and targets.max() <= _LARGEST_TARGET:  # False for a NaN
+        return targets
+    place = np.argwhere(~(np.abs(targets) <= _LARGEST_TARGET))[0]
+    value = targets[tuple(place)]
+    what = "NaN" if np.isnan(value) else f"infinity or a value too large ({value})"
+    raise ValueError(
+        f"{name} contains {what} in {_place(place)}; it must hold finite numbers of at most "
+        f"{_LARGEST_TARGET:g} in size."
+    )
 
 
 def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) -> Array:

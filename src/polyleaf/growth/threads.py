@@ -14,8 +14,8 @@ def _after_fork() -> None:
     _forked = True
 
 
-# OpenMP's threads do not survive a fork, and a team started in the child would wait for them for ever: a forked process
-# works on one thread.
+# OpenMP's threads do not survive a fork, and a team started in the child would wait for them for ever: a forked
+# process works on one thread.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
@@ -23,8 +23,8 @@ if hasattr(os, "register_at_fork"):
 def effective_threads(n_jobs: int | None) -> int:
     """Return the number of threads that `n_jobs` stands for.
 
-    None is OpenMP's current limit, which OMP_NUM_THREADS, threadpoolctl and joblib's workers set; a negative number
-    counts down from the number of cores as in joblib (-1: all, -2: all but one).
+    None is OpenMP's current limit, which OMP_NUM_THREADS, threadpoolctl and joblib's workers set; a negative
+    number counts down from the number of cores as in joblib (-1: all, -2: all but one).
     """
     if _forked:
         return 1

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
 
-# Histograms kept for subtraction take at most this much memory, whatever the number of outputs. A node whose histogram
-# is not kept costs its children a pass over their own rows instead; the tree is the same to the last bit.
+# Histograms kept for subtraction take at most this much memory, whatever the number of outputs. A node whose
+# histogram is not kept costs its children a pass over their own rows; the tree is the same to the last bit.
 HISTOGRAM_BYTES = 256 * 2**20
 
 _UNLIMITED = 2**30
@@ -144,7 +144,7 @@ class TreeGrower:
         weight : float64 ndarray of shape (rows,) or None
             Weight of each row.
         gain_weight, unit : float64 ndarray of shape (outputs,)
-            Share of each output in the split score; power of two that gradients and leaf values are multiples of.
+            Share of each output in the split score; power of two that gradients and values are multiples of.
         raw : float64 ndarray of shape (rows, outputs) or None
             Predictions of the training rows, updated in place.
         rows : uint32 ndarray or None

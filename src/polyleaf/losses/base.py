@@ -49,10 +49,10 @@ class Loss(ABC):
     def scales(
         self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Return, per output, the unit of gradients and leaf values, and the gain weight of gradients in that unit.
+        """Return, per output, the unit of gradients and leaf values, and the gain weight of gradients in it.
 
-        A unit is a power of two, so that it changes no bit of a result. With `scale_targets` the gain weights put
-        targets of different scale on a par.
+        A unit is a power of two, so that it changes no bit of a result. With `scale_targets` the gain weights
+        put targets of different scale on a par.
         """
         return np.ones(self.n_outputs), np.ones(self.n_outputs)
 

@@ -9,7 +9,7 @@ from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses.base import Gradients, Loss, Workspace
 
-# The diagonal that stands for the softmax's full Hessian. "p(1-p)" is its own diagonal and the paper's choice.
+# What stands for the softmax's full Hessian. "p(1-p)" is its own diagonal and the paper's choice.
 SOFTMAX_CURVATURES = ("p(1-p)", "2p(1-p)", "abs(p-y)")
 
 
@@ -22,7 +22,9 @@ class CrossEntropy(Loss):
     def __init__(self, n_outputs: int, curvature: str = "p(1-p)") -> None:
         super().__init__(n_outputs)
         if curvature not in SOFTMAX_CURVATURES:
-            raise ValueError(f"softmax_curvature={curvature!r} is unknown; allowed: {', '.join(SOFTMAX_CURVATURES)}")
+            raise ValueError(
+                f"softmax_curvature={curvature!r} is unknown; allowed: {', '.join(SOFTMAX_CURVATURES)}"
+            )
         self.curvature = curvature
         self._workspace = Workspace()
 

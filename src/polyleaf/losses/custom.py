@@ -14,9 +14,9 @@ from polyleaf.losses.base import Gradients, Loss
 class CustomLoss(Loss):
     """Gradients from a callable, base score and predictions as the built-in loss of the same kind of problem.
 
-    The callable gets the coded targets (classes: int32 codes of shape (rows,); otherwise float64 of shape (rows,
-    outputs)) and the raw scores, float64 of shape (rows, outputs), and returns gradient and Hessian of that shape, of
-    the loss to be minimised and without sample weights, which are applied afterwards.
+    The callable gets the coded targets (classes: int32 codes of shape (rows,); otherwise float64 of shape
+    (rows, outputs)) and the raw scores, float64 of shape (rows, outputs), and returns gradient and Hessian of
+    that shape, of the loss to be minimised and without sample weights, which are applied afterwards.
     """
 
     name = "custom"
@@ -57,7 +57,7 @@ class CustomLoss(Loss):
         if not np.isfinite(single).all():
             row, output = np.argwhere(~np.isfinite(single))[0]
             raise ValueError(
-                f"objective: the {name} of row {row}, output {output} is {array.reshape(shape)[row, output]!r}; "
-                "expected a finite number that float32 can hold"
+                f"objective: the {name} of row {row}, output {output} is "
+                f"{array.reshape(shape)[row, output]!r}; expected a finite number that float32 can hold"
             )
         return single

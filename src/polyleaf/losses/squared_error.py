@@ -8,8 +8,8 @@ from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses.base import Gradients, Loss, Workspace
 
-# Residuals within these bounds are kept as they are; far larger or smaller ones are expressed in a power of two, so that
-# float32 gradients and leaf values hold them.
+# Residuals within these powers of two are kept as they are; far larger or smaller ones are expressed in a power of
+# two, so that float32 gradients and leaf values hold them.
 _ORDINARY_EXPONENT = 40
 
 
@@ -31,7 +31,7 @@ class SquaredError(Loss):
     def scales(
         self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Return units near the largest residual of very large or small targets (else 1), and weights 1 / var(y)."""
+        """Return units near the largest residual (1 for ordinary targets), and weights 1 / var(y)."""
         half = np.maximum(np.abs(y.max(axis=0) / 2 - base / 2), np.abs(y.min(axis=0) / 2 - base / 2))
         exponent = np.frexp(half)[1] + 1
         ordinary = (np.abs(exponent) <= _ORDINARY_EXPONENT) | (half == 0)
@@ -43,7 +43,9 @@ class SquaredError(Loss):
         variance = _mean((y / self._unit - mean) ** 2, weight)
         # A constant target has no gradient to weigh; its variance may still be a rounding error.
         constant = y.max(axis=0) == y.min(axis=0)
-        return self._unit, np.where(constant | (variance <= 0), 1.0, 1.0 / np.where(variance > 0, variance, 1.0))
+        return self._unit, np.where(
+            constant | (variance <= 0), 1.0, 1.0 / np.where(variance > 0, variance, 1.0)
+        )
 
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
         """Return f - y; the Hessian is 1."""
