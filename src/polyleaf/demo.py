@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -120,7 +120,7 @@ def _through_a_file(
         raise SystemExit("the loaded model predicts something else")
 
 
-def _table(rows: list[tuple[str, ...]]) -> str:
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
     """Return the rows in aligned columns, a rule under the first."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [

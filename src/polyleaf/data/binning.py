@@ -10,7 +10,7 @@ def bin_table(X: Array, weight: FloatArray | None, max_bins: int, n_threads: int
     """Return the table as bin codes.
 
     Each column gets at most `max_bins` bins of about equal weight (one per distinct value where there are
-    few), bounded halfway between observed values: bin b holds the values x with ``cuts[b - 1] < x <= cuts[b]``.
+    few), bounded halfway between observed values: bin b holds the x with ``cuts[b - 1] < x <= cuts[b]``.
     Missing values have a bin of their own after those. The table is read in place, whatever its dtype and
     strides.
 

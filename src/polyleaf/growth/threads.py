@@ -14,8 +14,8 @@ def _after_fork() -> None:
     _forked = True
 
 
-# OpenMP's threads do not survive a fork, and a team started in the child would wait for them for ever: a forked
-# process works on one thread.
+# OpenMP's threads do not survive a fork, and a team started in the child would wait for them for ever: a
+# forked process works on one thread.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 

@@ -8,8 +8,8 @@ from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses.base import Gradients, Loss, Workspace
 
-# Residuals within these powers of two are kept as they are; far larger or smaller ones are expressed in a power of
-# two, so that float32 gradients and leaf values hold them.
+# Residuals within these powers of two are kept as they are; far larger or smaller ones are expressed in a
+# power of two, so that float32 gradients and leaf values hold them.
 _ORDINARY_EXPONENT = 40
 
 
