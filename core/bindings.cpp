@@ -99,7 +99,7 @@ BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& 
   const MatrixView x = view_of(table);
   const double* w = data_or_null(weight, x.n_rows, "weight: one value per row");
   expect(x.n_rows > 0 && x.n_columns > 0, "the table is empty");
-  expect(x.n_rows <= 0x7fffffff, "at most 2^31 - 1 rows");
+  expect(x.n_rows <= 0x1fffffff, "at most 2^29 - 1 rows");
   expect(max_bins >= 2 && max_bins <= 65534, "max_bins must lie in 2..65534");
   nb::gil_scoped_release release;
   return bin_matrix(x, find_cuts(x, w, max_bins, n_threads), n_threads);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "threads.hpp"
 
@@ -162,38 +163,87 @@ double between(double low, double high) {
   return middle >= low && middle < high ? middle : low;
 }
 
-// Bins of about equal weight. A value that alone weighs a bin's share gets a bin of its own, and the rest share
-// what is left evenly.
+// Values that follow each other and are not heavy, to be cut into n_bins bins of about equal weight.
+struct LightRun {
+  std::size_t begin;
+  std::size_t end;
+  double weight;
+  std::size_t n_bins;
+};
+
+// Gives each run its share of the bins by weight, the largest remainders first, and none more than it has values.
+void share_bins(std::vector<LightRun>& runs, std::size_t n_bins) {
+  double total = 0.0;
+  for (const LightRun& run : runs) total += run.weight;
+  if (total <= 0) return;
+  std::vector<double> remainder(runs.size());
+  std::size_t given = 0;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const double quota = runs[r].weight / total * static_cast<double>(n_bins);
+    runs[r].n_bins = std::min(static_cast<std::size_t>(quota), runs[r].end - runs[r].begin);
+    remainder[r] = quota - static_cast<double>(runs[r].n_bins);
+    given += runs[r].n_bins;
+  }
+  std::vector<std::size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return remainder[a] > remainder[b]; });
+  for (bool more = true; more && given < n_bins;) {
+    more = false;
+    for (const std::size_t r : order) {
+      if (given == n_bins || runs[r].n_bins == runs[r].end - runs[r].begin) continue;
+      ++runs[r].n_bins;
+      ++given;
+      more = true;
+    }
+  }
+}
+
+// Bins of about equal weight. A value that alone weighs a bin's share is heavy and gets a bin of its own, and the runs
+// of light values between heavy ones share what is left; a run too light for a bin joins the heavy value next to it.
 void choose_cuts(const std::vector<WeightedValue>& distinct, std::size_t max_bins, std::vector<double>& cuts) {
   const std::size_t n = distinct.size();
+  const auto cut_after = [&](std::size_t i) { cuts.push_back(between(distinct[i].value, distinct[i + 1].value)); };
   if (n <= max_bins) {
-    for (std::size_t i = 0; i + 1 < n; ++i) cuts.push_back(between(distinct[i].value, distinct[i + 1].value));
+    for (std::size_t i = 0; i + 1 < n; ++i) cut_after(i);
     return;
   }
   double total = 0.0;
   for (const auto& d : distinct) total += d.weight;
   const double share = total / static_cast<double>(max_bins);
-  const auto heavy = [&](std::size_t i) { return distinct[i].weight >= share; };
-  double light_weight = total;
-  std::size_t light_bins = max_bins;
+  std::vector<LightRun> runs(1, {0, 0, 0.0, 0});  // a heavy value stands between each two
   for (std::size_t i = 0; i < n; ++i) {
-    if (!heavy(i)) continue;
-    light_weight -= distinct[i].weight;
-    --light_bins;
-  }
-  const auto light_share = [&] { return light_weight / static_cast<double>(std::max<std::size_t>(light_bins, 1)); };
-  double target = light_share();
-  double filled = 0.0;
-  for (std::size_t i = 0; i + 1 < n && cuts.size() + 1 < max_bins; ++i) {
-    filled += distinct[i].weight;
-    if (!heavy(i)) light_weight -= distinct[i].weight;
-    if (!heavy(i) && filled < target && !(heavy(i + 1) && filled >= 0.5 * target)) continue;
-    cuts.push_back(between(distinct[i].value, distinct[i + 1].value));
-    filled = 0.0;
-    if (!heavy(i) && light_bins > 1) {
-      --light_bins;
-      target = light_share();
+    if (distinct[i].weight >= share) {
+      runs.push_back({i + 1, i + 1, 0.0, 0});
+    } else {
+      runs.back().end = i + 1;
+      runs.back().weight += distinct[i].weight;
     }
+  }
+  share_bins(runs, max_bins - (runs.size() - 1));
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const LightRun& run = runs[r];
+    double left = run.weight;
+    std::size_t bins_left = run.n_bins;
+    double filled = 0.0;
+    for (std::size_t i = run.begin; i + 1 < run.end && bins_left > 1; ++i) {
+      filled += distinct[i].weight;
+      const double target = left / static_cast<double>(bins_left);
+      // Close the bin where that comes nearer to its share than taking the next value in.
+      if (filled < target && filled + 0.5 * distinct[i + 1].weight <= target) continue;
+      cut_after(i);
+      left -= filled;
+      filled = 0.0;
+      --bins_left;
+    }
+    const bool last = r + 1 == runs.size();
+    const bool joins_the_next = run.begin < run.end && run.n_bins == 0;
+    if (last) continue;
+    const std::size_t heavy = run.end;  // the heavy value after the run
+    if (heavy > 0 && !joins_the_next) cut_after(heavy - 1);
+    const LightRun& next = runs[r + 1];
+    const bool next_has_a_bin = next.n_bins > 0 || (r + 2 < runs.size() && next.begin < next.end);
+    if (heavy + 1 < n && next_has_a_bin) cut_after(heavy);
   }
 }
 

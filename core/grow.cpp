@@ -260,7 +260,8 @@ class Growth {
           node->split = found[2 * tile + static_cast<std::size_t>(which)];
       if (node->split.feature < 0) continue;
       const double gain = split_gain(node->split.score, finder_.node_score(node->totals.data()));
-      if (gain / payload_.layout.n_outputs > rules_.min_split_gain) node->gain = gain;
+      if (gain / payload_.layout.n_outputs > rules_.min_split_gain)
+        node->gain = std::min(gain, std::numeric_limits<double>::max());
     }
   }
 

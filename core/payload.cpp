@@ -1,6 +1,8 @@
 #include "payload.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "kernels.hpp"
@@ -19,21 +21,36 @@ double fixed_point_unit(double total, double limit) {
   return std::ldexp(1.0, -std::min(std::max(exponent, -1000), 1000));
 }
 
+// The power of two that weights are multiples of, such that they become integers of moderate size; where there is none,
+// one that brings their mean close to 1. Only the ratios of weights matter to it.
+double weight_grid(const double* weight, std::size_t n, double total) {
+  int lowest = std::numeric_limits<int>::max();  // exponent of the lowest bit set in any weight
+  for (std::size_t row = 0; row < n; ++row) {
+    int exponent;
+    const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(weight[row], &exponent), 53));
+    if (mantissa == 0) continue;
+    const std::int64_t bit = mantissa & -mantissa;
+    lowest = std::min(lowest, exponent - 53 + std::ilogb(static_cast<double>(bit)));
+  }
+  const double unit = std::ldexp(1.0, lowest);
+  return total / unit <= 0x1p29 ? unit : std::ldexp(1.0, std::ilogb(total / static_cast<double>(n)));
+}
+
 }  // namespace
 
 PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian) {
   const int per_output = hessian == HessianKind::kDiagonal ? 2 : 1;
   const int extra = hessian == HessianKind::kShared ? 2 : 1;
-  PayloadLayout best;
-  const int fewest = (n_outputs * per_output + extra + PayloadLayout::kMaxWidth - 1) / PayloadLayout::kMaxWidth;
-  for (int n_tiles = fewest; n_tiles <= fewest + 1; ++n_tiles) {
+  PayloadLayout best;  // the fewest channels, then the fewest tiles
+  for (int width = PayloadLayout::kMaxWidth; width >= PayloadLayout::kLane; width -= PayloadLayout::kLane) {
+    const int most_outputs = (width - extra) / per_output;
     PayloadLayout layout;
     layout.n_outputs = n_outputs;
     layout.hessian = hessian;
-    layout.outputs_per_tile = (n_outputs + n_tiles - 1) / n_tiles;
-    layout.n_tiles = (n_outputs + layout.outputs_per_tile - 1) / layout.outputs_per_tile;
+    layout.n_tiles = (n_outputs + most_outputs - 1) / most_outputs;
+    layout.outputs_per_tile = (n_outputs + layout.n_tiles - 1) / layout.n_tiles;
+    layout.n_tiles = (n_outputs + layout.outputs_per_tile - 1) / layout.outputs_per_tile;  // none empty
     layout.width = round_up(layout.outputs_per_tile * per_output + extra, PayloadLayout::kLane);
-    if (layout.width > PayloadLayout::kMaxWidth) continue;
     if (best.n_tiles == 0 || layout.n_channels() < best.n_channels()) best = layout;
   }
   return best;
@@ -66,17 +83,13 @@ void quantize(const Gradients& in, int n_threads, Payload& payload) {
   for (std::size_t block = 0; block < n_blocks; ++block)
     for (std::size_t c = 0; c < 2 * d; ++c) total[c] += sums[block * 2 * d + c];
   for (const double t : total)
-    if (!std::isfinite(t)) throw std::overflow_error("a gradient or Hessian is not finite: training has diverged");
+    if (!std::isfinite(t)) throw std::overflow_error("the gradients are not finite");
 
   double total_weight = 0.0;
   if (in.weight != nullptr)
     for (std::size_t row = 0; row < n; ++row) total_weight += in.weight[row];
-  // A row is rounded before its weight is applied, so that weight 2 equals the row twice. Weights far from 1 are first
-  // scaled by a power of two: large ones to leave room for the sum, small ones to keep the inner rounding fine.
-  const double weight_unit = total_weight > 0x1p29 ? fixed_point_unit(total_weight, 0x1p29)
-                             : total_weight < static_cast<double>(n)
-                                 ? fixed_point_unit(total_weight, static_cast<double>(n))
-                                 : 1.0;
+  // A row is rounded before its weight is applied, so that weight 2 equals the row twice.
+  const double weight_unit = in.weight != nullptr ? weight_grid(in.weight, n, total_weight) : 1.0;
   // Rounding moves each row by at most a half, before and after its weight is applied.
   const double slack = 0.5 * static_cast<double>(n) + 0.5 * total_weight / weight_unit + 1.0;
   const double limit = 2147483647.0 - slack;

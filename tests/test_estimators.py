@@ -3,6 +3,8 @@
 import copy
 import functools
 import pickle
+import subprocess
+import sys
 import warnings
 
 import joblib
@@ -516,6 +518,27 @@ def test_interrupt_in_the_first_round_leaves_the_base_score(tmp_path):
     assert list(model.staged_predict(X)) == []
     model.set_params(eval_metric=None).save_model(tmp_path / "model")
     np.testing.assert_array_equal(polyleaf.load_model(tmp_path / "model").predict(X), model.predict(X))
+
+
+def test_signal_ends_fit_within_a_moment():
+    """A real SIGINT, while the core is at work, in a process of its own."""
+    code = """
+import os, signal, threading, time
+import numpy as np
+from polyleaf import PolyleafRegressor
+
+X = np.random.default_rng(0).normal(size=(20_000, 20))
+model = PolyleafRegressor(n_estimators=10**6)
+threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    model.fit(X, X[:, :5] ** 2)
+except KeyboardInterrupt:
+    assert 0 < model.n_estimators_ < 10**6
+    assert model.predict(X).shape == (20_000, 5)
+    print("interrupted")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.stdout == "interrupted\n", run.stderr
 
 
 # --- bad input ---------------------------------------------------------------------------------------------

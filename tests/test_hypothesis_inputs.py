@@ -171,6 +171,7 @@ def check_predictions(model, X):
         assert np.isin(prediction, [0, 1]).all()
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @pytest.mark.parametrize("cls", [PolyleafRegressor, PolyleafClassifier])
 @thorough
 @given(data=st.data())

@@ -36,17 +36,7 @@ def test_check(estimator, check):
 @pytest.mark.skipif("SCIPY_ARRAY_API" in os.environ, reason="the checks run above are not skipped then")
 def test_array_api_checks_in_a_process_of_their_own():
     """scikit-learn skips these unless SCIPY_ARRAY_API was set before SciPy is imported."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-k",
-        "array_api_input",
-        __file__,
-    ]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "array_api_input", __file__]
     run = subprocess.run(command, env={**os.environ, "SCIPY_ARRAY_API": "1"}, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout
     assert f"{len(ESTIMATORS)} passed" in run.stdout

@@ -171,7 +171,7 @@ class _Trainer:
                 grown.append((tree, first))
         except ArithmeticError as error:
             raise ValueError(
-                f"round {number}: {error}; a smaller learning_rate or a larger reg_lambda may help"
+                f"round {number}: {error}: targets or weights are too large, or learning_rate is"
             ) from error
         return grown
 

@@ -71,6 +71,8 @@ def run(model_path: Path | None = None) -> None:
     model_path : Path or None
         Where the classifier is saved; None: in a temporary folder.
     """
+    if model_path is not None and not model_path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {model_path.absolute().parent} to save the model in")
     rows = [("problem", "trees", "test score", "rounds", "seconds")]
     fitted: list[tuple[PolyleafClassifier | PolyleafRegressor, npt.NDArray[np.generic]]] = []
     for problem in PROBLEMS:

@@ -31,7 +31,7 @@ _LAYOUT: dict[str, tuple[type[np.generic], str]] = {
     "values": (np.float32, "values"),
     "shape": (np.int64, "shape"),
 }
-_MOST_FEATURES = 2**30 - 1
+_MOST_FEATURES = 2**26
 _LARGEST_UNIT = 2.0**1000
 
 
@@ -244,6 +244,7 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     expect(np.isfinite(arrays["base_score"]), "a base score is not finite")
     expect(np.isfinite(arrays["values"]), "a leaf value is not finite")
     expect(~np.isnan(arrays["threshold"]), "a threshold is NaN")
+    expect(np.isfinite(arrays["gain"]) & np.isfinite(arrays["cover"]), "a gain or cover is not finite")
 
     begin = arrays["node_begin"]
     expect(begin[0] == 0 and begin[-1] == n_nodes, "the trees do not cover the nodes")

@@ -6,6 +6,9 @@ import os
 
 from polyleaf import _core
 
+# Beyond this a machine may refuse to start more, which would end the process.
+_MOST_THREADS = 512
+
 _forked = False
 
 
@@ -32,7 +35,7 @@ def effective_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return min(limit, _available_cores())
     if n_jobs > 0:
-        return n_jobs
+        return min(n_jobs, _MOST_THREADS)
     return max(1, _available_cores() + 1 + n_jobs)
 
 

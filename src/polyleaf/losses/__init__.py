@@ -17,7 +17,7 @@ __all__ = ["SOFTMAX_CURVATURES", "Loss", "make_loss"]
 _ALLOWED: dict[TargetKind, tuple[str, ...]] = {
     "regression": ("squared_error",),
     "multiclass": ("cross_entropy",),
-    "binary": ("binary_cross_entropy", "cross_entropy"),
+    "binary": ("binary_cross_entropy",),
     "multilabel": ("binary_cross_entropy",),
 }
 

@@ -11,6 +11,7 @@ from polyleaf.losses.base import Gradients, Loss, Workspace
 # Residuals within these powers of two are kept as they are; far larger or smaller ones are expressed in a
 # power of two, so that float32 gradients and leaf values hold them.
 _ORDINARY_EXPONENT = 40
+_SMALLEST_VARIANCE = 1e-200
 
 
 class SquaredError(Loss):
@@ -37,15 +38,14 @@ class SquaredError(Loss):
         ordinary = (np.abs(exponent) <= _ORDINARY_EXPONENT) | (half == 0)
         self._unit = np.where(ordinary, 1.0, np.ldexp(1.0, np.clip(exponent, -1000, 1000)))
         if not scale_targets:
-            with np.errstate(over="ignore"):
-                return self._unit, np.minimum(self._unit * self._unit, np.finfo(np.float64).max)
+            largest = self._unit.max()
+            # In the square of the targets' own unit, as far as float64 reaches.
+            return self._unit, (self._unit / largest) ** 2 * np.clip(largest, 2.0**-300, 2.0**300) ** 2
         mean = _mean(y, weight) / self._unit
         variance = _mean((y / self._unit - mean) ** 2, weight)
         # A constant target has no gradient to weigh; its variance may still be a rounding error.
-        constant = y.max(axis=0) == y.min(axis=0)
-        return self._unit, np.where(
-            constant | (variance <= 0), 1.0, 1.0 / np.where(variance > 0, variance, 1.0)
-        )
+        constant = (y.max(axis=0) == y.min(axis=0)) | (variance < _SMALLEST_VARIANCE)
+        return self._unit, 1.0 / np.where(constant, 1.0, variance)
 
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
         """Return f - y; the Hessian is 1."""
@@ -60,7 +60,7 @@ class SquaredError(Loss):
 
 def _mean(y: Array, weight: FloatArray | None) -> FloatArray:
     share = None if weight is None else weight / weight.sum()
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         mean = np.mean(y, axis=0) if share is None else share @ y
     if not np.isfinite(mean).all():  # the sum left the range of float64
         mean = np.mean(y / len(y), axis=0) * len(y) if share is None else (share / 2) @ y * 2
