@@ -95,14 +95,15 @@ const T* data_or_null(const std::optional<Vector<T>>& vector, std::size_t size, 
   return vector->data();
 }
 
-BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& weight, int max_bins, int n_threads) {
+BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& weight, std::optional<int> max_bins,
+                       int n_threads) {
   const MatrixView x = view_of(table);
   const double* w = data_or_null(weight, x.n_rows, "weight: one value per row");
   expect(x.n_rows > 0 && x.n_columns > 0, "the table is empty");
   expect(x.n_rows <= 0x1fffffff, "at most 2^29 - 1 rows");
-  expect(max_bins >= 2 && max_bins <= 65534, "max_bins must lie in 2..65534");
+  expect(!max_bins || (*max_bins >= 2 && *max_bins <= 65534), "max_bins must lie in 2..65534");
   nb::gil_scoped_release release;
-  return bin_matrix(x, find_cuts(x, w, max_bins, n_threads), n_threads);
+  return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), n_threads), n_threads);
 }
 
 nb::object encode(const Table& table, const BinnedMatrix& matrix, int n_threads) {
@@ -325,7 +326,7 @@ NB_MODULE(_core, m) {
       .def(
           "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode(x, b, n_threads); },
           "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.");
-  m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a, "n_threads"_a);
+  m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a);
 
   nb::class_<TreeGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
       .def(nb::init<>())

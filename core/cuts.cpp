@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "threads.hpp"
 
@@ -267,7 +269,11 @@ void column_cuts(const MatrixView& x, std::size_t column, const double* weight, 
   s.distinct.clear();
   if (kept == 0) return;
   if (!summarise_few(s)) summarise_many(s);
-  choose_cuts(s.distinct, max_bins, out.cuts);
+  if (max_bins == 0 && s.distinct.size() > kMostDistinct)
+    throw std::invalid_argument("max_bins=None gives each distinct value a bin; column " + std::to_string(column) +
+                                " has " + std::to_string(s.distinct.size()) + " of them, at most " +
+                                std::to_string(kMostDistinct) + " are allowed");
+  choose_cuts(s.distinct, max_bins == 0 ? kMostDistinct : max_bins, out.cuts);
 }
 
 }  // namespace

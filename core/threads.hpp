@@ -14,7 +14,7 @@
 namespace polyleaf {
 
 // Fewer additions than this are not worth waking other threads for.
-constexpr std::size_t kParallelWork = std::size_t{1} << 17;
+constexpr std::size_t kParallelWork = std::size_t{1} << 20;
 
 // Runs body(task, thread) for each task. With one thread OpenMP is not touched at all: a process forked after OpenMP
 // was used would otherwise hang. An exception thrown by a body is rethrown here after the loop.

@@ -328,9 +328,24 @@ def test_as_many_bins_as_values_are_exact_split_finding():
         at = int(gains.argmax())
         middle = X[order[at : at + 2], feature].mean()
         best = max(best, (gains[at], feature, middle), key=lambda one: one[0])
-    forest = stump(max_bins=65534, scale_targets=False).fit(X, y)._forest
+    forest = stump(max_bins=None, scale_targets=False).fit(X, y)._forest
     assert (forest.feature[0], forest.threshold[0]) == (best[1], pytest.approx(best[2], rel=1e-15))
     assert forest.gain[0] == pytest.approx(best[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_bin_for_each_distinct_value_has_a_limit_of_65535(missing):
+    """max_bins=None names the column that has more distinct values than 16-bit codes can tell apart."""
+    few = np.arange(65_536) % 3
+    many = np.arange(65_536.0)
+    many[1] = 0.0  # 65,535 distinct values
+    if missing:
+        many[2:4] = np.nan, 2.0
+    matrix = bin_table(np.column_stack([few, many]), None, None, 1)
+    assert len(matrix.cuts(1)) == 65_534 - missing
+    np.testing.assert_array_equal(matrix.codes()[many == 65_535.0, 1], [65_534 - missing])
+    with pytest.raises(ValueError, match="column 1 has 65536"):
+        bin_table(np.column_stack([few, np.arange(65_536.0)]), None, None, 1)
 
 
 # --- predictions -------------------------------------------------------------------------------------------

@@ -70,7 +70,6 @@ BAD = [
     *((name, value, ValueError) for name in SHARES for value in (0, 0.0, 1.0001, 2, -0.5, np.nan)),
     ("n_estimators", None, TypeError),
     ("min_samples_leaf", None, TypeError),
-    ("max_bins", None, TypeError),
     ("max_bins", 1, ValueError),
     ("max_bins", 65535, ValueError),
     ("max_leaves", 1, ValueError),

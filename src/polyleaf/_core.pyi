@@ -14,7 +14,7 @@ class BinnedMatrix:
     def encode(self, table: npt.NDArray[Any], n_threads: int) -> npt.NDArray[np.uint16]: ...
 
 def bin_table(
-    table: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None, max_bins: int, n_threads: int
+    table: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None, max_bins: int | None, n_threads: int
 ) -> BinnedMatrix: ...
 
 class TreeGrower:

@@ -157,7 +157,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             max_depth=count("max_depth"),
             max_leaves=count("max_leaves"),
             min_samples_leaf=int(params["min_samples_leaf"]),
-            max_bins=int(params["max_bins"]),
+            max_bins=count("max_bins"),
             reg_lambda=float(params["reg_lambda"]),
             reg_alpha=float(params["reg_alpha"]),
             min_split_gain=float(params["min_split_gain"]),

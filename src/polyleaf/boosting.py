@@ -48,7 +48,7 @@ class Settings:
     max_depth: int | None
     max_leaves: int | None
     min_samples_leaf: int
-    max_bins: int
+    max_bins: int | None
     reg_lambda: float
     reg_alpha: float
     min_split_gain: float

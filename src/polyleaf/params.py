@@ -255,10 +255,11 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("min_samples_leaf", Integer(1), 20, "Smallest number of training rows in a leaf."),
     Parameter(
         "max_bins",
-        Integer(2, 65534),
+        Integer(2, 65534, or_none=True),
         255,
         "Most bins per feature; the bin of missing values is not counted. Up to 255, a cell of the binned "
-        "table takes one byte, otherwise two.",
+        "table takes one byte, otherwise two. None: a bin for each distinct value (exact split finding), for "
+        "columns of at most 65,535 of them.",
     ),
     Parameter("reg_lambda", Real(0), 1.0, "L2 penalty on the leaf values."),
     Parameter("reg_alpha", Real(0), 0.0, "L1 penalty on the leaf values."),

@@ -6,7 +6,9 @@ from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 
 
-def bin_table(X: Array, weight: FloatArray | None, max_bins: int, n_threads: int) -> _core.BinnedMatrix:
+def bin_table(
+    X: Array, weight: FloatArray | None, max_bins: int | None, n_threads: int
+) -> _core.BinnedMatrix:
     """Return the table as bin codes.
 
     Each column gets at most `max_bins` bins of about equal weight (one per distinct value where there are
@@ -20,8 +22,8 @@ def bin_table(X: Array, weight: FloatArray | None, max_bins: int, n_threads: int
         bool, integer, float32 or float64; NaN is missing; no infinities.
     weight : float64 ndarray of shape (rows,) or None
         Weight of each row in the distribution of a column.
-    max_bins : int
-        2 to 65,534, the missing bin not counted.
+    max_bins : int or None
+        2 to 65,534, the missing bin not counted. None: one bin per distinct value, at most 65,535 of them.
     n_threads : int
         Number of threads.
     """
