@@ -3,18 +3,19 @@
 It follows GBDT-MO (Zhang & Jung) under the paper's own names: g and h are the gradient and the diagonal of
 the Hessian of every row, G and H their sums over a node, d the number of outputs. Read from top to bottom:
 
-    inputs  ->  score of a node (eq. 15, 16)  ->  histogram (Algorithm 1)  ->  split finding (Algorithm 2)
-            ->  growth (Algorithm 5)  ->  losses and boosting  ->  bins  ->  random problems to compare on
+    inputs  ->  score of a node (eq. 15, 16; exact Hessian: eq. 13, 14)  ->  sparse leaves (Algorithms 3, 4)
+            ->  histogram (Algorithm 1)  ->  split finding (Algorithm 2)  ->  growth (Algorithm 5)
+            ->  losses and boosting  ->  bins
 
-The compiled core must grow the same trees. Nothing here imports polyleaf.
+The compiled core must grow the same trees; problems.py draws problems to compare on. Nothing here imports
+polyleaf.
 """
 
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,19 @@ class Rules:
     min_child_weight: float = 0.0  # least mean over outputs of H, on both sides
     reg_lambda: float = 1.0
     reg_alpha: float = 0.0
-    gain_weight: Floats | None = None  # (d,) factor of each output in the score; None: all 1
+    gain_weight: Floats | None = None  # (d,) factor of each output in a diagonal score; None: all 1
     feature_mask: Bools | None = None  # (m,) features that may split; None: all
+    sparse_leaves: int | None = None  # k: outputs that a node holds, the others predict 0; None: all
+    sparse_mode: Literal["unrestricted", "restricted"] = "restricted"  # Algorithm 3 or 4
+    hessian: Literal["diagonal", "exact", "exact_leaf"] = "diagonal"  # where the full Hessian is used
+
+    def __post_init__(self) -> None:
+        if self.hessian == "diagonal":
+            return
+        if self.reg_lambda <= 0 or self.reg_alpha != 0:
+            raise ValueError("the full Hessian needs reg_lambda > 0 (it may be singular) and reg_alpha = 0")
+        if self.sparse_leaves is not None:
+            raise ValueError("sparse leaves rest on a diagonal Hessian (eq. 17)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +65,22 @@ class Problem:
     hessian: Floats | None  # (n, d); None: 1 for every row and output
     weight: Floats | None  # (n,), all above 0; None: 1 for every row
     rules: Rules
+    full_hessian: Floats | None = None  # (n, d, d); for hessian="exact" and "exact_leaf"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_involved <= self.n_outputs:
+            raise ValueError(f"sparse_leaves={self.n_involved}, but there are {self.n_outputs} outputs")
+        if self.rules.hessian != "diagonal" and self.full_hessian is None:
+            raise ValueError(f"hessian={self.rules.hessian!r} needs full_hessian")
 
     @property
     def n_outputs(self) -> int:
         return int(self.gradient.shape[1])
+
+    @property
+    def n_involved(self) -> int:
+        """Over how many outputs a gain is averaged (appendix B)."""
+        return self.n_outputs if self.rules.sparse_leaves is None else self.rules.sparse_leaves
 
     @cached_property
     def w(self) -> Floats:
@@ -68,8 +92,17 @@ class Problem:
 
     @cached_property
     def h(self) -> Floats:
+        if self.rules.hessian == "exact":
+            return np.diagonal(self.full, axis1=1, axis2=2)
         hessian = np.ones_like(self.gradient) if self.hessian is None else self.hessian
         return hessian * self.w[:, None]
+
+    @cached_property
+    def full(self) -> Floats:
+        """(n, d, d), or (n, 0, 0) where no rule needs it."""
+        if self.rules.hessian == "diagonal" or self.full_hessian is None:
+            return np.zeros((len(self.codes), 0, 0))
+        return self.full_hessian * self.w[:, None, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,26 +111,30 @@ class Sums:
 
     G: Floats  # (..., d)
     H: Floats  # (..., d)
+    full: Floats  # (..., d, d) or (..., 0, 0): see Problem.full
     cnt: Ints  # (...)
 
     def __add__(self, other: "Sums") -> "Sums":
-        return Sums(self.G + other.G, self.H + other.H, self.cnt + other.cnt)
+        return Sums(self.G + other.G, self.H + other.H, self.full + other.full, self.cnt + other.cnt)
 
     def __sub__(self, other: "Sums") -> "Sums":
-        return Sums(self.G - other.G, self.H - other.H, self.cnt - other.cnt)
+        return Sums(self.G - other.G, self.H - other.H, self.full - other.full, self.cnt - other.cnt)
 
     def __getitem__(self, index: int | slice) -> "Sums":
-        return Sums(self.G[index], self.H[index], self.cnt[index])
+        return Sums(self.G[index], self.H[index], self.full[index], self.cnt[index])
 
     def cumulative(self) -> "Sums":
-        return Sums(self.G.cumsum(axis=0), self.H.cumsum(axis=0), self.cnt.cumsum(axis=0))
+        return Sums(*(each.cumsum(axis=0) for each in (self.G, self.H, self.full, self.cnt)))
 
 
 def sums(problem: Problem, rows: Ints) -> Sums:
-    return Sums(problem.g[rows].sum(axis=0), problem.h[rows].sum(axis=0), np.asarray(len(rows)))
+    G, H, full = (each[rows].sum(axis=0) for each in (problem.g, problem.h, problem.full))
+    return Sums(G, H, full, np.asarray(len(rows)))
 
 
 # ---- The objective of a node: eq. 15 and 16, with the L1 penalty reg_alpha beside lambda --------------
+# A node holds a set of outputs, a mask of shape (..., d): all of them unless leaves are sparse. Where no set
+# is given, it is the node's best.
 
 
 def soft_threshold(G: Floats, alpha: float) -> Floats:
@@ -109,25 +146,42 @@ def _divide(numerator: Floats, denominator: Floats) -> Floats:
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 
-def leaf_value(node: Sums, rules: Rules) -> Floats:
-    return -_divide(soft_threshold(node.G, rules.reg_alpha), node.H + rules.reg_lambda)  # eq. 15
+def newton_step(node: Sums, rules: Rules) -> Floats:
+    """(H + lambda I)^-1 G with the full Hessian."""
+    regularised = node.full + rules.reg_lambda * np.eye(node.G.shape[-1])
+    return np.asarray(np.linalg.solve(regularised, node.G[..., None])[..., 0])
 
 
-def score(node: Sums, rules: Rules) -> Floats:
-    """-2 times the optimal objective of a node (eq. 16)."""
-    terms = _divide(soft_threshold(node.G, rules.reg_alpha) ** 2, node.H + rules.reg_lambda)
-    if rules.gain_weight is not None:
-        terms = terms * rules.gain_weight
-    return np.asarray(terms.sum(axis=-1))
+def leaf_value(node: Sums, rules: Rules, held: Bools | None = None) -> Floats:
+    if rules.hessian != "diagonal":
+        return -newton_step(node, rules)  # eq. 13
+    held = best_outputs(node, rules) if held is None else held
+    value = -_divide(soft_threshold(node.G, rules.reg_alpha), node.H + rules.reg_lambda)  # eq. 15
+    return np.where(held, value, 0.0)  # eq. 19
 
 
-def split_gain(parent: Sums, left: Sums, right: Sums, rules: Rules) -> Floats:
-    """The gain of a split (eq. 9 with eq. 16), -inf where the rules forbid it.
+def terms(node: Sums, rules: Rules) -> Floats:
+    """What each output adds to the score: v_j of eq. 18, times its gain weight."""
+    v = _divide(soft_threshold(node.G, rules.reg_alpha) ** 2, node.H + rules.reg_lambda)
+    return v if rules.gain_weight is None else v * rules.gain_weight
+
+
+def score(node: Sums, rules: Rules, held: Bools | None = None) -> Floats:
+    """-2 times the optimal objective of a node (eq. 16; with sparse leaves eq. 20)."""
+    if rules.hessian == "exact":
+        return np.asarray((node.G * newton_step(node, rules)).sum(axis=-1))  # eq. 14
+    held = best_outputs(node, rules) if held is None else held
+    return np.asarray(np.where(held, terms(node, rules), 0.0).sum(axis=-1))
+
+
+def split_gain(parent: Sums, left: Sums, right: Sums, rules: Rules, held: Bools | None = None) -> Floats:
+    """The gain of a split (eq. 9 with eq. 16), -inf where the rules forbid it; held: the parent's outputs.
 
     A difference within rounding of 0 (1e-12 of the children's score) is no gain.
     """
-    children = score(left, rules) + score(right, rules)
-    gain = 0.5 * (children - score(parent, rules))
+    of_left, of_right = outputs_of_children(left, right, rules)
+    children = score(left, rules, of_left) + score(right, rules, of_right)
+    gain = 0.5 * (children - score(parent, rules, held))
     gain = np.where((gain > 0) & (gain <= 1e-12 * children), 0.0, gain)
     allowed = (
         (np.minimum(left.cnt, right.cnt) >= max(rules.min_samples_leaf, 1))
@@ -137,16 +191,43 @@ def split_gain(parent: Sums, left: Sums, right: Sums, rules: Rules) -> Floats:
     return np.where(allowed, gain, -np.inf)
 
 
+# ---- Sparse leaves: which outputs a node holds --------------------------------------------------------
+# The root holds its own k best outputs, every other node those that the split above it chose. So a leaf
+# predicts what its split was scored by, and the gains add up to the fall of the objective.
+
+
+def top_outputs(v: Floats, k: int) -> Bools:
+    """The k largest (the order pi of eq. 18); ties go to the lower output."""
+    chosen = np.zeros(v.shape, dtype=np.bool_)
+    np.put_along_axis(chosen, np.argsort(-v, axis=-1, kind="stable")[..., :k], True, axis=-1)
+    return chosen
+
+
+def best_outputs(node: Sums, rules: Rules) -> Bools:
+    if rules.sparse_leaves is None:
+        return np.ones(node.G.shape, dtype=np.bool_)
+    return top_outputs(terms(node, rules), rules.sparse_leaves)
+
+
+def outputs_of_children(left: Sums, right: Sums, rules: Rules) -> tuple[Bools, Bools]:
+    if rules.sparse_leaves is None or rules.sparse_mode == "unrestricted":  # Algorithm 3, eq. 21
+        return best_outputs(left, rules), best_outputs(right, rules)
+    shared = top_outputs(terms(left, rules) + terms(right, rules), rules.sparse_leaves)  # Algorithm 4, eq. 22
+    return shared, shared
+
+
 # ---- Algorithm 1: histogram for multiple outputs ------------------------------------------------------
 
 
 def histogram(problem: Problem, rows: Ints, k: int) -> Sums:
     """Sums over each bin of feature k, (n_value_bins + 1) of them: the last one is the missing bin."""
     b, d = int(problem.n_value_bins[k]) + 1, problem.n_outputs
-    hist = Sums(np.zeros((b, d)), np.zeros((b, d)), np.zeros(b, dtype=np.int64))
+    full = np.zeros((b, *problem.full.shape[1:]))
+    hist = Sums(np.zeros((b, d)), np.zeros((b, d)), full, np.zeros(b, dtype=np.int64))
     bins = problem.codes[rows, k]
     np.add.at(hist.G, bins, problem.g[rows])
     np.add.at(hist.H, bins, problem.h[rows])
+    np.add.at(hist.full, bins, problem.full[rows])
     np.add.at(hist.cnt, bins, 1)
     return hist
 
@@ -163,20 +244,20 @@ class Split(NamedTuple):
     missing_left: bool
 
 
-def split_gains(hist: Sums, rules: Rules) -> Floats:
-    """The table of gains from a feature's histogram."""
+def split_gains(hist: Sums, rules: Rules, held: Bools | None = None) -> Floats:
+    """The table of gains from a feature's histogram; held: the outputs of the node."""
     values, missing = hist[:-1].cumulative(), hist[-1]
     parent = values[-1] + missing
     gains = np.full((len(values.cnt), 2), -np.inf)
-    gains[:, 0] = split_gain(parent, values, parent - values, rules)
+    gains[:, 0] = split_gain(parent, values, parent - values, rules, held)
     if missing.cnt > 0:  # otherwise only the plain candidates: choose_missing_side decides afterwards
-        gains[:, 1] = split_gain(parent, values + missing, parent - (values + missing), rules)
+        gains[:, 1] = split_gain(parent, values + missing, parent - (values + missing), rules, held)
         # Missing values alone on the left are "missing against the rest", which is told from the right.
         gains[values.cnt == 0, 1] = -np.inf
     return gains
 
 
-def exact_split_gains(problem: Problem, rows: Ints, k: int) -> Floats:
+def exact_split_gains(problem: Problem, rows: Ints, k: int, held: Bools | None = None) -> Floats:
     """The same table straight from the rows, one candidate at a time, without a histogram."""
     codes, b_missing = problem.codes[rows, k], int(problem.n_value_bins[k])
     gains = np.full((b_missing, 2), -np.inf)
@@ -188,7 +269,7 @@ def exact_split_gains(problem: Problem, rows: Ints, k: int) -> Floats:
             if side == 1 and np.all(codes[left] == b_missing):
                 continue
             children = sums(problem, rows[left]), sums(problem, rows[~left])
-            gains[b, side] = split_gain(sums(problem, rows), *children, problem.rules)
+            gains[b, side] = split_gain(sums(problem, rows), *children, problem.rules, held)
     return gains
 
 
@@ -202,19 +283,19 @@ def split_rows(problem: Problem, rows: Ints, split: Split) -> Bools:
     return goes_left(problem.codes[rows, k], problem.n_value_bins[k], split.bin, split.missing_left)
 
 
-def candidates(problem: Problem, rows: Ints) -> Iterator[Split]:
+def candidates(problem: Problem, rows: Ints, held: Bools | None = None) -> Iterator[Split]:
     """Allowed splits of a node in the order that settles ties: feature, bin, missing right before left."""
     for k in range(problem.codes.shape[1]):
         if problem.rules.feature_mask is None or problem.rules.feature_mask[k]:
-            gains = split_gains(histogram(problem, rows, k), problem.rules)
+            gains = split_gains(histogram(problem, rows, k), problem.rules, held)
             for b, side in np.argwhere(gains > -np.inf).tolist():
                 yield Split(float(gains[b, side]), k, b, side == 1)
 
 
-def find_split(problem: Problem, rows: Ints) -> Split | None:
+def find_split(problem: Problem, rows: Ints, held: Bools | None = None) -> Split | None:
     """The best candidate (the first of equals), if its mean gain over outputs (appendix B) is worth it."""
-    best = max(candidates(problem, rows), key=lambda split: split.gain, default=None)
-    if best is None or best.gain <= 0 or best.gain / problem.n_outputs <= problem.rules.min_split_gain:
+    best = max(candidates(problem, rows, held), key=lambda split: split.gain, default=None)
+    if best is None or best.gain <= 0 or best.gain / problem.n_involved <= problem.rules.min_split_gain:
         return None
     return choose_missing_side(problem, rows, best)
 
@@ -245,6 +326,7 @@ class Tree:
     count: Ints  # training rows
     cover: Floats  # their summed weight
     value: Floats  # (n_nodes, d): what the node predicts, or would if it were a leaf
+    outputs: Bools  # (n_nodes, d): those that the node holds
     depth: Ints
     rows: tuple[Ints, ...]  # training rows of each node
     leaf: Ints  # (n,): node number of the leaf of every training row
@@ -263,28 +345,33 @@ def grow_tree(problem: Problem) -> Tree:
     rules = problem.rules
     rows_of: list[Ints] = []
     depth_of: list[int] = []
+    held_by: list[Bools] = []
     split_of: dict[int, Split] = {}
     left_of: dict[int, int] = {}
     queue: list[tuple[float, int, Split]] = []  # the largest gain first, then the node created first
 
-    def add_node(rows: Ints, depth: int) -> None:
+    def add_node(rows: Ints, depth: int, held: Bools) -> None:
         node = len(rows_of)
         rows_of.append(rows)
         depth_of.append(depth)
+        held_by.append(held)
         if rules.max_depth is None or depth < rules.max_depth:
-            split = find_split(problem, rows)
+            split = find_split(problem, rows, held)
             if split is not None:
                 heapq.heappush(queue, (-split.gain, node, split))
 
-    add_node(np.arange(len(problem.codes)), 0)
+    every_row = np.arange(len(problem.codes))
+    add_node(every_row, 0, best_outputs(sums(problem, every_row), rules))
     while queue and (rules.max_leaves is None or len(split_of) + 1 < rules.max_leaves):
         _, node, split = heapq.heappop(queue)
         split_of[node], left_of[node] = split, len(rows_of)
         rows = rows_of[node]
         left = split_rows(problem, rows, split)
-        add_node(rows[left], depth_of[node] + 1)
-        add_node(rows[~left], depth_of[node] + 1)
+        of_left, of_right = outputs_of_children(sums(problem, rows[left]), sums(problem, rows[~left]), rules)
+        add_node(rows[left], depth_of[node] + 1, of_left)
+        add_node(rows[~left], depth_of[node] + 1, of_right)
 
+    totals = [sums(problem, rows) for rows in rows_of]
     no_split = Split(gain=0.0, feature=-1, bin=-1, missing_left=False)
     splits = [split_of.get(node, no_split) for node in range(len(rows_of))]
     lefts = np.array([left_of.get(node, -1) for node in range(len(rows_of))])
@@ -300,7 +387,8 @@ def grow_tree(problem: Problem) -> Tree:
         gain=np.array([split.gain for split in splits]),
         count=np.array([len(rows) for rows in rows_of]),
         cover=np.array([problem.w[rows].sum() for rows in rows_of]),
-        value=np.array([leaf_value(sums(problem, rows), rules) for rows in rows_of]),
+        value=np.array([leaf_value(node, rules, held) for node, held in zip(totals, held_by, strict=True)]),
+        outputs=np.array(held_by),
         depth=np.array(depth_of),
         rows=tuple(rows_of),
         leaf=leaf,
@@ -316,6 +404,7 @@ class Loss(NamedTuple):
     base_score: Callable[[Floats, Floats], Floats]  # (y, weight) -> (d,)
     derivatives: Callable[[Floats, Floats], tuple[Floats, Floats | None]]  # (y, raw) -> g, h of one row each
     link: Callable[[Floats], Floats]  # raw -> prediction
+    full_hessian: Callable[[Floats], Floats] | None = None  # raw -> (n, d, d), for losses that have one
 
 
 def _mean(y: Floats, weight: Floats) -> Floats:
@@ -346,8 +435,16 @@ def _binary_derivatives(y: Floats, raw: Floats) -> tuple[Floats, Floats]:
     return p - y, p * (1 - p)
 
 
+def _clipped_derivatives(y: Floats, raw: Floats) -> tuple[Floats, None]:
+    return np.where(y == 1, -np.maximum(1 - raw, 0.0), np.maximum(raw, 0.0)), None
+
+
 SQUARED_ERROR = Loss(_mean, lambda y, raw: (raw - y, None), lambda raw: raw)  # of (raw - y)^2 / 2
 BINARY_CROSS_ENTROPY = Loss(_log_odds, _binary_derivatives, sigmoid)
+# GBDT-sparse: max(1 - raw, 0)^2 / 2 where y = 1, max(raw, 0)^2 / 2 where y = 0. The gradient of a label that
+# is right already is 0, and a base score of 0 makes that of almost all labels so. First order: the Hessian
+# is 1 for every row, so that H is their number.
+CLIPPED_SQUARED_ERROR = Loss(lambda y, weight: np.zeros(y.shape[1]), _clipped_derivatives, lambda raw: raw)
 
 SOFTMAX_CURVATURE: dict[str, Callable[[Floats, Floats], Floats]] = {
     "p(1-p)": lambda p, y: p * (1 - p),  # the diagonal of the Hessian, the paper's
@@ -361,7 +458,12 @@ def cross_entropy(curvature: str = "p(1-p)") -> Loss:
         p = softmax(raw)
         return p - y, SOFTMAX_CURVATURE[curvature](p, y)
 
-    return Loss(_log_prior, derivatives, softmax)
+    return Loss(_log_prior, derivatives, softmax, lambda raw: softmax_hessian(softmax(raw)))
+
+
+def softmax_hessian(p: Floats) -> Floats:
+    """diag(p) - p p^T of every row. Rows and columns sum to 0: it is singular."""
+    return np.asarray(p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :]))
 
 
 # ---- Boosting -----------------------------------------------------------------------------------------
@@ -398,7 +500,8 @@ def boost(
     raw, trees = np.tile(base_score, (len(y), 1)), []
     for _ in range(n_rounds):
         g, h = loss.derivatives(y, raw)
-        tree = grow_tree(Problem(codes, n_value_bins, has_missing, g, h, weight, rules))
+        full = None if loss.full_hessian is None else loss.full_hessian(raw)
+        tree = grow_tree(Problem(codes, n_value_bins, has_missing, g, h, weight, rules, full))
         raw = raw + learning_rate * tree.value[tree.leaf]
         trees.append(tree)
     return Model(n_value_bins, base_score, learning_rate, trees)
@@ -420,128 +523,3 @@ def find_thresholds(column: Floats, max_bins: int) -> Floats:
 def bin_column(column: Floats, thresholds: Floats) -> Ints:
     """x <= threshold b and > threshold b - 1 is bin b; NaN is the code after the last value bin."""
     return np.where(np.isnan(column), len(thresholds) + 1, np.searchsorted(thresholds, column, side="left"))
-
-
-# ---- Random problems on which another implementation must grow the same tree --------------------------
-
-
-def is_clear_cut(problem: Problem, tree: Tree, margin: float) -> bool:
-    """Whether rounding errors below margin (relative to the children's score) cannot change the tree.
-
-    Candidates whose children have the same sums tie exactly, whoever computes them, and the tie-break settles
-    them. Different ones with equal or nearly equal gains may go either way with the order of summation.
-    """
-    rules = problem.rules
-    queued = []  # each split that was in the queue: gain, slack, children's sums, step it came, step it left
-    for node, rows in enumerate(tree.rows):
-        options = [] if tree.depth[node] == rules.max_depth else list(candidates(problem, rows))
-        if not options:
-            continue
-        best = max(options, key=lambda split: split.gain)
-        slack = margin * sum(float(score(child, rules)) for child in _children(problem, rows, best))
-        excess = best.gain - problem.n_outputs * rules.min_split_gain
-        if slack > 0 and abs(excess) <= slack:
-            return False
-        if excess > 0 and best.gain > 0:
-            rivals = [split for split in options if split.gain >= best.gain - slack]
-            what = {frozenset(map(_identity, _children(problem, rows, rival))) for rival in rivals}
-            if len(what) > 1:
-                return False
-            came = (node + 1) // 2  # the t-th split creates the nodes 2t - 1 and 2t
-            left = (tree.left[node] + 1) // 2 if tree.left[node] >= 0 else len(tree.rows)
-            queued.append((best.gain, slack, what, came, left))
-    return not any(
-        abs(p[0] - q[0]) <= max(p[1], q[1]) and p[2] != q[2] and p[3] < q[4] and q[3] < p[4]
-        for p, q in combinations(queued, 2)
-    )
-
-
-def _children(problem: Problem, rows: Ints, split: Split) -> tuple[Sums, Sums]:
-    left = split_rows(problem, rows, split)
-    return sums(problem, rows[left]), sums(problem, rows[~left])
-
-
-def _identity(node: Sums) -> tuple[float, ...]:
-    return (float(node.cnt), *node.G.tolist(), *node.H.tolist())
-
-
-def random_problem(seed: int, margin: float = 1e-9) -> Problem:
-    """A small problem with a clear-cut tree: 5-200 rows, 1-6 features, 1-12 outputs, up to 64 bins, ties.
-
-    Gradients and Hessians are multiples of 2**-20 and weights of 2**-4, so that every sum is exact in float64
-    and in fixed point, whatever the order of summation.
-    """
-    rng = np.random.default_rng(seed)
-    while True:
-        problem = _draw_problem(rng)
-        if is_clear_cut(problem, grow_tree(problem), margin):
-            return problem
-
-
-def _on_grid(x: Floats) -> Floats:
-    return np.rint(np.clip(x, -4.0, 4.0) * 2**20) / 2**20
-
-
-def _draw_column(rng: np.random.Generator, n: int, most_bins: int) -> tuple[Ints, int, bool]:
-    """Codes, number of value bins, whether there is a missing bin."""
-    b = int(rng.integers(2, most_bins + 1))
-    power = float(rng.choice([1.0, 4.0, np.inf], p=[0.6, 0.25, 0.15]))  # even, skewed, constant
-    if np.isinf(power) and rng.random() < 0.5:
-        b = 1
-    codes = (b * rng.random(n) ** power).astype(np.int64)
-    has_missing = bool(rng.random() < 0.5)
-    if has_missing:  # sometimes in no row, sometimes in all
-        codes[rng.random(n) < rng.choice([0.0, 0.1, 0.5, 1.0], p=[0.1, 0.5, 0.35, 0.05])] = b
-    return codes, b, has_missing
-
-
-def _draw_rules(rng: np.random.Generator, m: int, d: int) -> Rules:
-    max_depth = None if rng.random() < 0.2 else int(rng.integers(1, 9))
-    return Rules(
-        max_depth=max_depth,
-        max_leaves=int(rng.integers(2, 32)) if max_depth is None or rng.random() < 0.4 else None,
-        min_samples_leaf=int(rng.choice([1, 1, 1, 2, 5, 20])),
-        min_split_gain=float(rng.choice([0.0, 0.0, 0.0, 2**-8, 2**-4, 0.25])),
-        min_child_weight=float(rng.choice([0.0, 0.0, 0.0, 0.25, 3.0])),
-        reg_lambda=float(rng.choice([0.0, 2**-6, 1.0, 1.0, 10.0])),
-        reg_alpha=float(rng.choice([0.0, 0.0, 0.0, 0.5, 3.0])),
-        gain_weight=rng.integers(1, 17, size=d) / 4 if rng.random() < 0.3 else None,
-        feature_mask=rng.random(m) < 0.7 if rng.random() < 0.2 else None,
-    )
-
-
-def _draw_problem(rng: np.random.Generator) -> Problem:
-    n = int(rng.integers(5, rng.choice([20, 100, 201])))
-    m, d = int(rng.integers(1, 7)), int(rng.integers(1, rng.choice([4, 13])))
-    most_bins = int(rng.choice([2, 4, 16, 64]))
-    columns = [_draw_column(rng, n, most_bins) for _ in range(m)]
-    for k in range(1, m):
-        if rng.random() < 0.3:  # a duplicate, or a mirror image: every split of it ties
-            column, b, has_missing = columns[int(rng.integers(k))]
-            mirrored = np.where(column == b, b, b - 1 - column)
-            columns[k] = (mirrored if rng.random() < 0.5 else column), b, has_missing
-    codes = np.stack([column[0] for column in columns], axis=1)
-
-    effect = rng.normal(size=d) * rng.integers(0, 3)
-    gradient = _on_grid(rng.normal(size=(n, d)) + effect * (codes[:, [0]] > np.median(codes[:, 0])))
-    if rng.random() < 0.3:
-        gradient = np.rint(gradient)
-    hessian = None
-    if rng.random() < 0.6:
-        hessian = _on_grid(rng.random((n, d)) * rng.choice([0.25, 2.0]))
-        hessian[rng.random((n, d)) < rng.choice([0.0, 0.3])] = 0.0
-        hessian[:, rng.random(d) < 0.1] = 0.0  # H + lambda = 0, if lambda is
-    if rng.random() < 0.3:
-        repeated = rng.integers(0, n, size=n)
-        codes, gradient = codes[repeated], gradient[repeated]
-        hessian = None if hessian is None else hessian[repeated]
-    weights = (None, rng.integers(1, 5, size=n).astype(np.float64), rng.integers(1, 65, size=n) / 16)
-    return Problem(
-        codes=codes,
-        n_value_bins=np.array([column[1] for column in columns]),
-        has_missing=np.array([column[2] for column in columns]),
-        gradient=gradient,
-        hessian=hessian,
-        weight=weights[int(rng.integers(3))],
-        rules=_draw_rules(rng, m, d),
-    )

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from oracle import Problem, grow_tree, random_problem, score, sums
+from oracle import Problem, grow_tree, score, sums
 from polyleaf.data.binning import bin_table
 from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
+from problems import is_clear_cut, random_problem
 
 
 def table_of(problem: Problem) -> npt.NDArray[np.float64]:
@@ -94,7 +95,5 @@ def test_few_leaves_are_the_best_first_ones(max_leaves: int) -> None:
         for max_depth in (None, 3, 8):
             rules = replace(problem.rules, max_leaves=max_leaves, max_depth=max_depth, min_samples_leaf=1)
             changed = replace(problem, rules=rules)
-            from oracle import is_clear_cut
-
             if is_clear_cut(changed, grow_tree(changed), 1e-9):
                 assert_same_tree(changed, grow(changed))

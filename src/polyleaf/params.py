@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,8 +29,24 @@ OBJECTIVES: dict[EstimatorKind, tuple[str, ...]] = {
 }
 METRICS: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": ("rmse", "mse", "mae", "r2"),
-    "classifier": ("cross_entropy", "binary_cross_entropy", "log_loss", "accuracy", "error"),
+    "classifier": (
+        "cross_entropy",
+        "binary_cross_entropy",
+        "log_loss",
+        "accuracy",
+        "error",
+        "top1_accuracy",
+        "precision@k",
+        "ndcg@k",
+    ),
 }
+
+
+def metric_family(name: str) -> tuple[str, int | None]:
+    """Return the name of a metric in `METRICS` and its k: "precision@5" is a "precision@k", with 5."""
+    if found := re.fullmatch("(.*@)([1-9][0-9]{0,8})", name):
+        return f"{found[1]}k", int(found[2])
+    return name, None
 
 
 class Rule(Protocol):
@@ -137,7 +154,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class ChoiceList:
-    """None, one of some words, a function, or a list of words and functions."""
+    """None, the name of one of some metrics, a function, or a list of names and functions."""
 
     options: tuple[str, ...]
 
@@ -149,14 +166,18 @@ class ChoiceList:
         if value is None:
             return
         if not isinstance(value, list | tuple):
-            Choice(self.options, or_callable=True).check(name, value)
+            self._check_one(name, value)
             return
         if not value:
             raise _wrong_value(name, value, self.allowed)
         for i, one in enumerate(value):
             if one is None:
                 raise _wrong_type(f"{name}[{i}]", one, f"{{{_quoted(self.options)}}} or callable")
-            Choice(self.options, or_callable=True).check(f"{name}[{i}]", one)
+            self._check_one(f"{name}[{i}]", one)
+
+    def _check_one(self, name: str, value: object) -> None:
+        if not (isinstance(value, str) and metric_family(value)[0] in self.options):
+            Choice(self.options, or_callable=True).check(name, value)
 
 
 @dataclass(frozen=True)
@@ -356,7 +377,11 @@ PARAMETERS: tuple[Parameter, ...] = (
         None,
         'What is computed on the evaluation sets after each round. None: the loss. "log_loss" is the cross '
         'entropy that suits the problem, "error" is 1 - accuracy; with several labels a row is right when '
-        "all of its labels are. A callable `(y, prediction) -> float` gets probabilities and is minimised.",
+        'all of its labels are. "top1_accuracy" (several labels) is the share of rows whose highest-scored '
+        'label is true. "precision@k" and "ndcg@k" (several labels, three classes and more) look at the k '
+        'highest scores, for any k up to the number of labels: "precision@5" is the share of true labels '
+        "among 5, which with classes is at most 1/5. A callable `(y, prediction) -> float` gets "
+        "probabilities and is minimised.",
         ("classifier",),
     ),
     Parameter(

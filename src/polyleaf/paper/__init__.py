@@ -1,0 +1,1 @@
+"""The experiments of the GBDT-MO paper, run again: ``polyleaf paper``."""
