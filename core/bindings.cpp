@@ -16,6 +16,7 @@
 #include "kernels.hpp"
 #include "losses.hpp"
 #include "predict.hpp"
+#include "sparse_labels.hpp"
 #include "threads.hpp"
 
 namespace nb = nanobind;
@@ -131,13 +132,38 @@ nb::object training_codes(const BinnedMatrix& matrix) {
   return to_numpy(std::move(codes), m);
 }
 
+// `width`: values of a leaf.
+nb::dict to_dict(GrownTree&& tree, std::size_t width) {
+  nb::dict out;
+  out["feature"] = to_numpy(std::move(tree.feature));
+  out["bin"] = to_numpy(std::move(tree.bin));
+  out["threshold"] = to_numpy(std::move(tree.threshold));
+  out["missing_left"] = to_numpy(std::move(tree.missing_left));
+  out["left"] = to_numpy(std::move(tree.left));
+  out["gain"] = to_numpy(std::move(tree.gain));
+  out["cover"] = to_numpy(std::move(tree.cover));
+  out["count"] = to_numpy(std::move(tree.count));
+  out["leaf"] = to_numpy(std::move(tree.leaf));
+  out["values"] = to_numpy(std::move(tree.values), width);
+  out["outputs"] = to_numpy(std::move(tree.outputs), width);
+  return out;
+}
+
+const std::uint32_t* checked_rows(const Vector<std::uint32_t>& rows, const BinnedMatrix& matrix) {
+  expect(rows.shape(0) > 0, "no rows");
+  for (std::size_t i = 0; i < rows.shape(0); ++i) expect(rows.data()[i] < matrix.n_rows, "a row is out of range");
+  return rows.data();
+}
+
 nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
               const std::optional<RowMatrix<float>>& hessian, const std::optional<Vector<double>>& weight,
               const Vector<double>& gain_weight, const Vector<double>& unit,
               const std::optional<Vector<std::uint32_t>>& rows, const std::optional<Vector<std::uint8_t>>& feature_mask,
               std::optional<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>> raw, int max_depth, int max_leaves,
               int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha,
-              double learning_rate, std::size_t histogram_bytes, int n_threads) {
+              int sparse_leaves, bool restricted, const std::string& hessian_mode,
+              const std::optional<Vector<std::int32_t>>& label, double learning_rate, std::size_t histogram_bytes,
+              int n_threads) {
   const std::size_t d = gradient.shape(1);
   const auto check = [&](std::size_t n_rows, std::size_t n_columns, std::int64_t inner_stride) {
     expect(n_rows == matrix.n_rows && n_columns == d && (inner_stride == 1 || d == 1),
@@ -162,10 +188,8 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
   task.unit = unit.data();
   task.n_rows = matrix.n_rows;
   if (rows) {
-    task.rows = rows->data();
+    task.rows = checked_rows(*rows, matrix);
     task.n_rows = rows->shape(0);
-    expect(task.n_rows > 0, "no rows");
-    for (std::size_t i = 0; i < task.n_rows; ++i) expect(task.rows[i] < matrix.n_rows, "a row is out of range");
   }
   task.feature_mask = data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature");
   if (raw) {
@@ -175,6 +199,17 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
   }
   GrowSettings settings;
   settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
+  expect(sparse_leaves >= 0 && sparse_leaves <= static_cast<int>(d), "sparse_leaves must lie in 0..outputs");
+  settings.sparse = {sparse_leaves, restricted};
+  if (hessian_mode == "exact_leaf") settings.exact = ExactHessian::kLeaves;
+  if (hessian_mode == "exact") settings.exact = ExactHessian::kEverywhere;
+  if (settings.exact != ExactHessian::kNowhere) {
+    expect(label.has_value() && sparse_leaves == 0, "an exact Hessian needs the classes, and leaves of all outputs");
+    task.gradients.label = data_or_null(label, matrix.n_rows, "label: one value per row");
+    for (std::size_t i = 0; i < matrix.n_rows; ++i)
+      expect(task.gradients.label[i] >= 0 && static_cast<std::size_t>(task.gradients.label[i]) < d,
+             "a label is out of range");
+  }
   settings.learning_rate = learning_rate;
   settings.histogram_bytes = histogram_bytes;
   settings.n_threads = n_threads;
@@ -183,18 +218,54 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
     nb::gil_scoped_release release;
     tree = grower.grow(task, settings);
   }
-  nb::dict out;
-  out["feature"] = to_numpy(std::move(tree.feature));
-  out["bin"] = to_numpy(std::move(tree.bin));
-  out["threshold"] = to_numpy(std::move(tree.threshold));
-  out["missing_left"] = to_numpy(std::move(tree.missing_left));
-  out["left"] = to_numpy(std::move(tree.left));
-  out["gain"] = to_numpy(std::move(tree.gain));
-  out["cover"] = to_numpy(std::move(tree.cover));
-  out["count"] = to_numpy(std::move(tree.count));
-  out["leaf"] = to_numpy(std::move(tree.leaf));
-  out["values"] = to_numpy(std::move(tree.values), d);
-  return out;
+  const std::size_t width = tree.outputs.empty() ? d : static_cast<std::size_t>(sparse_leaves);
+  return to_dict(std::move(tree), width);
+}
+
+SparseLabels make_sparse_labels(const Vector<std::int64_t>& row_begin, const Vector<std::int32_t>& label,
+                                std::size_t n_outputs) {
+  const std::size_t n_rows = row_begin.shape(0) - 1;
+  expect(row_begin.shape(0) > 1 && row_begin.data()[0] == 0 &&
+             row_begin.data()[n_rows] == static_cast<std::int64_t>(label.shape(0)),
+         "row_begin does not fit the labels");
+  for (std::size_t row = 0; row < n_rows; ++row) {
+    expect(row_begin.data()[row] <= row_begin.data()[row + 1], "row_begin must ascend");
+    for (std::int64_t e = row_begin.data()[row]; e < row_begin.data()[row + 1]; ++e) {
+      expect(label.data()[e] >= 0 && static_cast<std::size_t>(label.data()[e]) < n_outputs, "a label is out of range");
+      expect(e == row_begin.data()[row] || label.data()[e - 1] < label.data()[e], "labels of a row must ascend");
+    }
+  }
+  return SparseLabels(n_rows, n_outputs, row_begin.data(), label.data());
+}
+
+nb::dict grow_sparse(SparseLabels& labels, const BinnedMatrix& matrix, const std::optional<Vector<double>>& weight,
+                     const std::optional<Vector<std::uint32_t>>& rows,
+                     const std::optional<Vector<std::uint8_t>>& feature_mask, int max_depth, int max_leaves,
+                     int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda,
+                     double reg_alpha, int sparse_leaves, bool restricted, double learning_rate, int n_threads) {
+  expect(matrix.n_rows == labels.n_rows(), "the table has another number of rows");
+  expect(sparse_leaves >= 1 && static_cast<std::size_t>(sparse_leaves) <= labels.n_outputs(),
+         "sparse_leaves must lie in 1..outputs");
+  SparseLabels::Task task;
+  task.matrix = &matrix;
+  task.weight = data_or_null(weight, matrix.n_rows, "weight: one value per row");
+  task.n_rows = matrix.n_rows;
+  if (rows) {
+    task.rows = checked_rows(*rows, matrix);
+    task.n_rows = rows->shape(0);
+  }
+  task.feature_mask = data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature");
+  GrowSettings settings;
+  settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
+  settings.sparse = {sparse_leaves, restricted};
+  settings.learning_rate = learning_rate;
+  settings.n_threads = n_threads;
+  GrownTree tree;
+  {
+    nb::gil_scoped_release release;
+    tree = labels.grow(task, settings);
+  }
+  return to_dict(std::move(tree), static_cast<std::size_t>(sparse_leaves));
 }
 
 // Keeps the arrays its predictor points into alive.
@@ -202,10 +273,12 @@ class ForestPredictor {
  public:
   ForestPredictor(Vector<std::int64_t> node_begin, Vector<std::int32_t> feature, Vector<double> threshold,
                   Vector<std::int32_t> left, Vector<std::uint8_t> missing_left, Vector<std::int64_t> value_begin,
-                  Vector<float> values, Vector<std::int32_t> tree_output, Vector<std::int32_t> tree_width)
+                  Vector<float> values, Vector<std::int32_t> value_output, Vector<std::int32_t> tree_output,
+                  Vector<std::int32_t> tree_width)
       : values_(values),
-        predictor_(
-            arrays(node_begin, feature, threshold, left, missing_left, value_begin, values, tree_output, tree_width)),
+        value_output_(value_output),
+        predictor_(arrays(node_begin, feature, threshold, left, missing_left, value_begin, values, value_output,
+                          tree_output, tree_width)),
         n_trees_(tree_output.shape(0)) {}
 
   void add(const Table& table, std::size_t begin, std::size_t end, OutMatrix<double>& raw, int n_threads) const {
@@ -230,8 +303,8 @@ class ForestPredictor {
   static ForestArrays arrays(const Vector<std::int64_t>& node_begin, const Vector<std::int32_t>& feature,
                              const Vector<double>& threshold, const Vector<std::int32_t>& left,
                              const Vector<std::uint8_t>& missing_left, const Vector<std::int64_t>& value_begin,
-                             const Vector<float>& values, const Vector<std::int32_t>& tree_output,
-                             const Vector<std::int32_t>& tree_width) {
+                             const Vector<float>& values, const Vector<std::int32_t>& value_output,
+                             const Vector<std::int32_t>& tree_output, const Vector<std::int32_t>& tree_width) {
     ForestArrays out;
     out.n_trees = tree_output.shape(0);
     out.n_nodes = feature.shape(0);
@@ -247,12 +320,15 @@ class ForestPredictor {
     out.missing_left = missing_left.data();
     out.value_begin = value_begin.data();
     out.values = values.data();
+    expect(value_output.shape(0) == 0 || value_output.shape(0) == values.shape(0), "value_output: one per value");
+    if (value_output.shape(0) > 0) out.value_output = value_output.data();
     out.tree_output = tree_output.data();
     out.tree_width = tree_width.data();
     return out;
   }
 
   Vector<float> values_;
+  Vector<std::int32_t> value_output_;
   Predictor predictor_;
   std::size_t n_trees_;
 };
@@ -264,6 +340,15 @@ void squared_error(const Matrix<double>& raw, const Matrix<double>& y, const Vec
          "arrays of rows x outputs");
   nb::gil_scoped_release release;
   squared_error_gradients(raw.data(), y.data(), unit.data(), n, static_cast<int>(d), gradient.data(), n_threads);
+}
+
+void clipped_squared_error(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
+                           int n_threads) {
+  const std::size_t n = raw.shape(0), d = raw.shape(1);
+  expect(y.shape(0) == n && y.shape(1) == d && gradient.shape(0) == n && gradient.shape(1) == d,
+         "arrays of rows x outputs");
+  nb::gil_scoped_release release;
+  clipped_squared_error_gradients(raw.data(), y.data(), n, static_cast<int>(d), gradient.data(), n_threads);
 }
 
 void softmax(const Matrix<double>& raw, const Vector<std::int32_t>& label, const std::string& curvature,
@@ -333,18 +418,26 @@ NB_MODULE(_core, m) {
       .def("grow", &grow, nb::kw_only(), "matrix"_a, "gradient"_a, "hessian"_a.none(), "weight"_a.none(),
            "gain_weight"_a, "unit"_a, "rows"_a.none(), "feature_mask"_a.none(), "raw"_a.noconvert().none(),
            "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a,
-           "reg_lambda"_a, "reg_alpha"_a, "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
+           "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "hessian_mode"_a, "label"_a.none(),
+           "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
+
+  nb::class_<SparseLabels>(m, "SparseLabels", "Labels and scores of GBDT-sparse, which grows its trees from them.")
+      .def(nb::new_(&make_sparse_labels), "row_begin"_a, "label"_a, "n_outputs"_a)
+      .def("grow", &grow_sparse, nb::kw_only(), "matrix"_a, "weight"_a.none(), "rows"_a.none(), "feature_mask"_a.none(),
+           "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a,
+           "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "learning_rate"_a, "n_threads"_a);
 
   nb::class_<ForestPredictor>(m, "ForestPredictor", "A forest packed for prediction.")
       .def(nb::init<Vector<std::int64_t>, Vector<std::int32_t>, Vector<double>, Vector<std::int32_t>,
                     Vector<std::uint8_t>, Vector<std::int64_t>, Vector<float>, Vector<std::int32_t>,
-                    Vector<std::int32_t>>(),
+                    Vector<std::int32_t>, Vector<std::int32_t>>(),
            nb::kw_only(), "node_begin"_a, "feature"_a, "threshold"_a, "left"_a, "missing_left"_a, "value_begin"_a,
-           "values"_a, "tree_output"_a, "tree_width"_a)
+           "values"_a, "value_output"_a, "tree_output"_a, "tree_width"_a)
       .def("add", &ForestPredictor::add, "table"_a, "begin"_a, "end"_a, "raw"_a.noconvert(), "n_threads"_a)
       .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
 
   m.def("squared_error", &squared_error, "raw"_a, "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a);
+  m.def("clipped_squared_error", &clipped_squared_error, "raw"_a, "y"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(),
         "n_threads"_a);
   m.def("logistic", &logistic, "raw"_a, "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "n_threads"_a);

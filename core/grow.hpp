@@ -1,40 +1,27 @@
-// One tree from one round's gradients (Algorithm 5 of the paper).
-//
-// A node's best split does not depend on when the node is visited, so nodes are visited in the order that needs little
-// memory, and the best-first tree is read off afterwards by replaying the priority queue on the gains found. A node
-// whose path-minimum gain lies strictly below that of max_leaves - 1 others is never part of that tree and is not
-// visited.
+// One tree from one round's gradients.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "binned_matrix.hpp"
+#include "grown_tree.hpp"
 #include "payload.hpp"
 #include "rules.hpp"
+#include "whole_score.hpp"
 
 namespace polyleaf {
 
+// Where the full Hessian is used instead of its diagonal.
+enum class ExactHessian : std::uint8_t { kNowhere, kLeaves, kEverywhere };
+
 struct GrowSettings {
   Rules rules{};
+  SparseLeaves sparse;
+  ExactHessian exact = ExactHessian::kNowhere;
   double learning_rate = 1.0;
   std::size_t histogram_bytes = 0;  // memory for histograms kept for subtraction
   int n_threads = 1;
-};
-
-// A tree as arrays over nodes in the order best-first growth creates them: the children of a node come after it, side
-// by side, the left one first.
-struct GrownTree {
-  std::vector<std::int32_t> feature;  // -1: leaf
-  std::vector<std::int32_t> bin;
-  std::vector<double> threshold;
-  std::vector<std::uint8_t> missing_left;
-  std::vector<std::int32_t> left;  // the right child is the next; a leaf has -1
-  std::vector<double> gain;
-  std::vector<double> cover;        // sum of weights
-  std::vector<std::int64_t> count;  // rows
-  std::vector<std::int32_t> leaf;   // which row of values; -1 for inner nodes
-  std::vector<float> values;        // leaves x outputs, learning rate applied
 };
 
 struct GrowTask {

@@ -261,6 +261,31 @@ void scan(const ScanTile& t) {
     scan_candidates<false>(t);
 }
 
+double terms(const TermsTile& t) {
+  double lane[kLane] = {0};
+  for (int j = 0; j < t.n_outputs; j += kLane) {
+    // Reads past the outputs meet a factor of 0 and a lambda of 1.
+    for (int l = 0; l < kLane; ++l) {
+      const double gl = soft_threshold(t.left[j + l], t.alpha[j + l]);
+      const double gr = soft_threshold(static_cast<double>(t.totals[j + l]) - t.left[j + l], t.alpha[j + l]);
+      double sl, sr;
+      if (t.shared) {
+        sl = gl * gl * t.inverse_left;
+        sr = gr * gr * t.inverse_right;
+      } else {
+        const double hl = t.left[t.hessian_channel + j + l];
+        const double hr = static_cast<double>(t.totals[t.hessian_channel + j + l]) - hl;
+        sl = score_term(gl, hl * t.hessian_unit[j + l] + t.lambda[j + l]);
+        sr = score_term(gr, hr * t.hessian_unit[j + l] + t.lambda[j + l]);
+      }
+      t.left_terms[j + l] = t.factor[j + l] * sl;
+      t.right_terms[j + l] = t.factor[j + l] * sr;
+      lane[l] += t.factor[j + l] * (sl + sr);
+    }
+  }
+  return sum_lanes(lane);
+}
+
 // e^x to about 1e-15 for |x| <= 700 (clamped there), written so that the compiler vectorises it.
 inline double exponential(double x) {
   constexpr double kLog2e = 1.4426950408889634;
@@ -379,6 +404,7 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           sum_payload,
                           subtract,
                           scan,
+                          terms,
                           softmax,
                           logistic,
                           sum_rows};

@@ -70,6 +70,23 @@ struct ScanTile {
   double* left_weight;  // 2 per step, sum over outputs of the left child's Hessian; null: not wanted
 };
 
+// The score terms of one tile of outputs for one candidate, side by side.
+struct TermsTile {
+  const std::int32_t* left;    // sums of the left child
+  const std::int32_t* totals;  // of the node
+  int n_outputs;
+  int hessian_channel;
+  const double* factor;  // as in ScanTile
+  const double* hessian_unit;
+  const double* lambda;
+  const double* alpha;
+  bool shared;  // the Hessian: 1 / (H + lambda) is given
+  double inverse_left;
+  double inverse_right;
+  double* left_terms;  // whole lanes are written
+  double* right_terms;
+};
+
 enum class Curvature : std::uint8_t { kPaper, kTwice, kAbsolute };  // p(1-p), 2p(1-p), |p-y|
 
 struct Kernels {
@@ -83,6 +100,7 @@ struct Kernels {
                       std::int32_t* out);
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
   void (*scan)(const ScanTile& tile);
+  double (*terms)(const TermsTile& tile);  // returns the sum of both sides
   void (*softmax)(const double* raw, const std::int32_t* label, Curvature curvature, std::size_t begin, std::size_t end,
                   int n_outputs, float* gradient, float* hessian);
   void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "full_hessian.hpp"
 #include "kernels.hpp"
-#include "partition.hpp"
 #include "threads.hpp"
 
 namespace polyleaf {
@@ -34,14 +34,42 @@ int threads_for(const GrowTask& task, const GrowSettings& settings) {
   return cells < kParallelWork ? 1 : settings.n_threads;
 }
 
-void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t leaf, std::size_t row) {
-  const auto d = static_cast<std::size_t>(task.gradients.n_outputs);
-  const float* value = tree.values.data() + leaf * d;
-  double* raw = task.raw + row * task.raw_stride;
-  for (std::size_t j = 0; j < d; ++j) raw[j] += task.unit[j] * static_cast<double>(value[j]);
+// A vanishing Hessian without regularisation may ask for more than a float can hold.
+float stored(double value) { return static_cast<float>(std::clamp(value, -kLargest, kLargest)); }
+
+// Eq. 13: the Newton step with the full Hessian of the softmax.
+std::vector<double> exact_values(const Gradients& in, const std::uint32_t* rows, const LeafRows& leaf,
+                                 const double* gradient_sums, const Rules& rules) {
+  const auto d = static_cast<std::size_t>(in.n_outputs);
+  std::vector<double> hessian(triangle(d), 0.0);
+  std::vector<double> of_row(triangle(d));
+  for (std::size_t i = leaf.begin; i < leaf.end; ++i) {
+    const std::size_t row = rows[i];
+    softmax_hessian(in.gradient + row * in.gradient_stride, in.label[row], in.n_outputs, of_row.data());
+    const double weight = in.weight != nullptr ? in.weight[row] : 1.0;
+    for (std::size_t e = 0; e < hessian.size(); ++e) hessian[e] += weight * of_row[e];
+  }
+  for (std::size_t j = 0; j < d; ++j) hessian[triangle(j + 1) - 1] += rules.reg_lambda;
+  std::vector<double> value(gradient_sums, gradient_sums + d);
+  if (!cholesky(hessian.data(), in.n_outputs)) return std::vector<double>(d, 0.0);
+  solve_lower(hessian.data(), in.n_outputs, value.data());
+  solve_upper(hessian.data(), in.n_outputs, value.data());
+  for (double& v : value) v = -v;
+  return value;
 }
 
-void add_outside_sample(const GrowTask& task, const GrowSettings& settings, const GrownTree& tree) {
+void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, std::size_t leaf, std::size_t row) {
+  const float* value = tree.values.data() + leaf * width;
+  double* raw = task.raw + row * task.raw_stride;
+  if (tree.outputs.empty()) {
+    for (std::size_t j = 0; j < width; ++j) raw[j] += task.unit[j] * static_cast<double>(value[j]);
+    return;
+  }
+  const std::int32_t* output = tree.outputs.data() + leaf * width;
+  for (std::size_t i = 0; i < width; ++i) raw[output[i]] += task.unit[output[i]] * static_cast<double>(value[i]);
+}
+
+void add_outside_sample(const GrowTask& task, const GrowSettings& settings, const GrownTree& tree, std::size_t width) {
   const BinnedMatrix& matrix = *task.matrix;
   std::vector<std::uint8_t> sampled(matrix.n_rows, 0);
   for (std::size_t i = 0; i < task.n_rows; ++i) sampled[task.rows[i]] = 1;
@@ -50,12 +78,7 @@ void add_outside_sample(const GrowTask& task, const GrowSettings& settings, cons
     const std::size_t end = std::min(matrix.n_rows, (block + 1) * kChunkRows);
     for (std::size_t row = block * kChunkRows; row < end; ++row) {
       if (sampled[row] != 0) continue;
-      std::size_t at = 0;
-      while (tree.left[at] >= 0) {
-        const bool left = goes_left(matrix, row, tree.feature[at], tree.bin[at], tree.missing_left[at] != 0);
-        at = static_cast<std::size_t>(tree.left[at]) + (left ? 0 : 1);
-      }
-      add_leaf(task, tree, static_cast<std::size_t>(tree.leaf[at]), row);
+      add_leaf(task, tree, width, find_leaf(matrix, row, tree), row);
     }
   });
 }
@@ -85,29 +108,38 @@ void fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::
   for (std::size_t c = 0; c < chunks.size(); ++c)
     for (std::size_t k = 0; k < stride; ++k) total[chunks[c].leaf * stride + k] += sums[c * stride + k];
 
-  const Rules& rules = settings.rules;
   tree.cover.assign(tree.feature.size(), 0.0);
-  tree.values.resize(leaves.size() * d);
+  for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) tree.cover[leaves[leaf].node] = total[leaf * stride + 2 * d];
+  const std::size_t width = tree.outputs.empty() ? d : tree.outputs.size() / leaves.size();
+  tree.values.resize(leaves.size() * width);
+  if (settings.exact != ExactHessian::kNowhere) {
+    parallel_for(settings.n_threads, leaves.size(), [&](std::size_t leaf, int) {
+      const std::vector<double> value =
+          exact_values(in, rows, leaves[leaf], total.data() + leaf * stride, settings.rules);
+      for (std::size_t j = 0; j < d; ++j) tree.values[leaf * d + j] = stored(settings.learning_rate * value[j]);
+    });
+    return;
+  }
+  const Rules& rules = settings.rules;
   for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     const double* sum = total.data() + leaf * stride;
-    tree.cover[leaves[leaf].node] = sum[2 * d];
-    for (std::size_t j = 0; j < d; ++j) {
+    for (std::size_t i = 0; i < width; ++i) {
+      const std::size_t j = tree.outputs.empty() ? i : static_cast<std::size_t>(tree.outputs[leaf * width + i]);
       const double hessian = in.hessian != nullptr ? sum[d + j] : sum[2 * d];
       const double gradient = soft_threshold(sum[j], rules.reg_alpha / task.unit[j]);
-      const double value = settings.learning_rate * leaf_value(gradient, hessian + rules.reg_lambda);
-      // A vanishing Hessian without regularisation may ask for more than a float can hold.
-      tree.values[leaf * d + j] = static_cast<float>(std::clamp(value, -kLargest, kLargest));
+      tree.values[leaf * width + i] = stored(settings.learning_rate * leaf_value(gradient, hessian + rules.reg_lambda));
     }
   }
 }
 
 void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
                 const std::vector<LeafRows>& leaves, const GrownTree& tree) {
+  const std::size_t width = tree.values.size() / leaves.size();
   const std::vector<Chunk> chunks = chunks_of(leaves);
   parallel_for(threads_for(task, settings), chunks.size(), [&](std::size_t c, int) {
-    for (std::size_t i = chunks[c].begin; i < chunks[c].end; ++i) add_leaf(task, tree, chunks[c].leaf, rows[i]);
+    for (std::size_t i = chunks[c].begin; i < chunks[c].end; ++i) add_leaf(task, tree, width, chunks[c].leaf, rows[i]);
   });
-  if (task.rows != nullptr) add_outside_sample(task, settings, tree);
+  if (task.rows != nullptr) add_outside_sample(task, settings, tree, width);
 }
 
 }  // namespace polyleaf

@@ -8,13 +8,6 @@
 
 namespace polyleaf {
 
-// The rows of one leaf, as positions in the array of row numbers.
-struct LeafRows {
-  std::size_t node;
-  std::size_t begin;
-  std::size_t end;
-};
-
 // Sets values and covers of the leaves: eq. 15 in float64 from the unrounded gradients.
 void fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
                  const std::vector<LeafRows>& leaves, GrownTree& tree);

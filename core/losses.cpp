@@ -47,4 +47,13 @@ void logistic_gradients(const double* raw, const double* y, std::size_t n_rows, 
   });
 }
 
+void clipped_squared_error_gradients(const double* raw, const double* y, std::size_t n_rows, int n_outputs,
+                                     float* gradient, int n_threads) {
+  const auto d = static_cast<std::size_t>(n_outputs);
+  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin * d; i < end * d; ++i)
+      gradient[i] = static_cast<float>(y[i] > 0 ? -std::max(1.0 - raw[i], 0.0) : std::max(raw[i], 0.0));
+  });
+}
+
 }  // namespace polyleaf

@@ -18,4 +18,8 @@ void softmax_gradients(const double* raw, const std::int32_t* label, Curvature c
 void logistic_gradients(const double* raw, const double* y, std::size_t n_rows, int n_outputs, float* gradient,
                         float* hessian, int n_threads);
 
+// Gradient of max(1 - raw, 0)^2 / 2 where y is 1, max(raw, 0)^2 / 2 where it is 0.
+void clipped_squared_error_gradients(const double* raw, const double* y, std::size_t n_rows, int n_outputs,
+                                     float* gradient, int n_threads);
+
 }  // namespace polyleaf

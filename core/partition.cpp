@@ -64,10 +64,4 @@ std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, s
   return total_left;
 }
 
-bool goes_left(const BinnedMatrix& matrix, std::size_t row, int feature, int bin, bool missing_left) {
-  const FeatureBins& bins = matrix.features[static_cast<std::size_t>(feature)];
-  const std::uint32_t code = matrix.tiles[bins.tile].code(row, bins.position);
-  return code <= static_cast<std::uint32_t>(bin) || (missing_left && code == bins.missing_code());
-}
-
 }  // namespace polyleaf

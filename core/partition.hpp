@@ -14,6 +14,4 @@ namespace polyleaf {
 std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, std::uint32_t* rows, std::size_t n,
                            std::uint32_t* spare, int n_threads);
 
-bool goes_left(const BinnedMatrix& matrix, std::size_t row, int feature, int bin, bool missing_left);
-
 }  // namespace polyleaf

@@ -6,6 +6,7 @@
 //
 // The outputs are cut into tiles, so that the histogram of a tile of features stays in a core's cache. In each output
 // tile a row holds [gradients | Hessians, if diagonal | in tile 0: row count, weight if shared], padded to vectors.
+// With a full Hessian the tiles are just pieces of [row count | gradients | lower triangle, row by row].
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ enum class HessianKind : std::uint8_t {
   kCount,     // the same for every output and row: the row count is enough
   kShared,    // one number per row: its weight
   kDiagonal,  // one per row and output
+  kFull,      // a symmetric matrix per row
 };
 
 struct PayloadLayout {
@@ -32,7 +34,10 @@ struct PayloadLayout {
   static constexpr int kMaxWidth = 32;
 
   int hessian_channel() const { return outputs_per_tile; }
-  int count_channel() const { return outputs_per_tile * (hessian == HessianKind::kDiagonal ? 2 : 1); }
+  int count_channel() const {
+    if (hessian == HessianKind::kFull) return 0;
+    return outputs_per_tile * (hessian == HessianKind::kDiagonal ? 2 : 1);
+  }
   int weight_channel() const { return count_channel() + (hessian == HessianKind::kShared ? 1 : 0); }
   int outputs_in(int tile) const {
     const int left = n_outputs - tile * outputs_per_tile;
@@ -43,13 +48,17 @@ struct PayloadLayout {
 
 PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian);
 
+// Entries of the lower triangle of a symmetric matrix.
+constexpr std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
+
 // Gradients of the loss, unweighted. Rows are `stride` floats apart.
 struct Gradients {
   const float* gradient = nullptr;
   std::size_t gradient_stride = 0;
   const float* hessian = nullptr;  // null: 1 for every output and row
   std::size_t hessian_stride = 0;
-  const double* weight = nullptr;  // null: 1 for every row
+  const double* weight = nullptr;       // null: 1 for every row
+  const std::int32_t* label = nullptr;  // classes, where the full Hessian of the softmax is wanted
   std::size_t n_rows = 0;
   int n_outputs = 0;
 };
@@ -59,7 +68,7 @@ struct Payload {
   std::size_t n_rows = 0;
   Buffer<std::int32_t> data;          // [tile][row][width]
   std::vector<double> gradient_unit;  // per output: what 1 of the integer channel means
-  std::vector<double> hessian_unit;   // per output; for a shared Hessian all equal
+  std::vector<double> hessian_unit;   // per output (a shared Hessian: all equal), or per entry of the triangle
 
   const std::int32_t* tile(int t) const {
     return data.data() + static_cast<std::size_t>(t) * n_rows * static_cast<std::size_t>(layout.width);
@@ -68,6 +77,7 @@ struct Payload {
 
 // Throws std::overflow_error when a gradient or Hessian is not finite.
 // `payload` is reused between rounds.
-void quantize(const Gradients& gradients, int n_threads, Payload& payload);
+// With `full` the payload holds full Hessians.
+void quantize(const Gradients& gradients, bool full, int n_threads, Payload& payload);
 
 }  // namespace polyleaf

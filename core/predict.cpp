@@ -17,6 +17,8 @@ constexpr std::size_t kBlockValues = 65536;  // of the table: what a block may h
 Predictor::Predictor(const ForestArrays& in)
     : nodes_(in.n_nodes),
       node_begin_(in.node_begin, in.node_begin + in.n_trees + 1),
+      values_(in.values),
+      value_output_(in.value_output),
       tree_output_(in.tree_output, in.tree_output + in.n_trees),
       tree_width_(in.tree_width, in.tree_width + in.n_trees) {
   for (std::size_t i = 0; i < in.n_nodes; ++i) {
@@ -24,8 +26,8 @@ Predictor::Predictor(const ForestArrays& in)
     node.threshold = in.threshold[i];
     if (in.left[i] < 0) {
       node.feature = -1;
-      node.left = static_cast<std::int32_t>(leaf_values_.size());
-      leaf_values_.push_back(in.values + in.value_begin[i]);
+      node.left = static_cast<std::int32_t>(leaf_begin_.size());
+      leaf_begin_.push_back(in.value_begin[i]);
     } else {
       node.feature = in.feature[i] | (in.missing_left[i] != 0 ? kMissingLeft : 0);
       node.left = in.left[i];
@@ -73,8 +75,14 @@ void Predictor::add(const MatrixView& x, std::size_t begin, std::size_t end, dou
       const std::int32_t width = tree_width_[t];
       double* out = raw + first * n_outputs + tree_output_[t];
       for (std::size_t i = 0; i < count; ++i, out += n_outputs) {
-        const float* value = leaf_values_[static_cast<std::size_t>(find_leaf(tree, block + i * stride)->left)];
-        for (std::int32_t j = 0; j < width; ++j) out[j] += static_cast<double>(value[j]);
+        const auto leaf = static_cast<std::size_t>(find_leaf(tree, block + i * stride)->left);
+        const float* value = values_ + leaf_begin_[leaf];
+        if (value_output_ == nullptr) {
+          for (std::int32_t j = 0; j < width; ++j) out[j] += static_cast<double>(value[j]);
+        } else {
+          const std::int32_t* output = value_output_ + leaf_begin_[leaf];
+          for (std::int32_t j = 0; j < width; ++j) out[output[j]] += static_cast<double>(value[j]);
+        }
       }
     }
   });

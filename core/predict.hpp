@@ -19,8 +19,9 @@ struct ForestArrays {
   const std::uint8_t* missing_left = nullptr;
   const std::int64_t* value_begin = nullptr;  // per node: where a leaf's values begin
   const float* values = nullptr;
-  const std::int32_t* tree_output = nullptr;  // first output a tree adds to
-  const std::int32_t* tree_width = nullptr;   // how many
+  const std::int32_t* value_output = nullptr;  // sparse leaves: the output of each value; null: side by side
+  const std::int32_t* tree_output = nullptr;   // first output a tree adds to
+  const std::int32_t* tree_width = nullptr;    // how many
 };
 
 class Predictor {
@@ -38,14 +39,16 @@ class Predictor {
   struct PackedNode {
     double threshold;
     std::int32_t feature;  // of a leaf: -1; missing values to the left: bit 30
-    std::int32_t left;     // of a leaf: index into leaf_values_
+    std::int32_t left;     // of a leaf: index into leaf_begin_
   };
   template <class Visit>
   void over_blocks(const MatrixView& x, int n_threads, Visit&& visit) const;
 
   std::vector<PackedNode> nodes_;
   std::vector<std::size_t> node_begin_;
-  std::vector<const float*> leaf_values_;
+  std::vector<std::int64_t> leaf_begin_;
+  const float* values_;
+  const std::int32_t* value_output_;
   std::vector<std::int32_t> tree_output_, tree_width_;
 };
 

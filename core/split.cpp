@@ -6,6 +6,7 @@ namespace polyleaf {
 
 OutputTerms::OutputTerms(const Payload& payload, const Rules& rules, const double* gain_weight, const double* unit) {
   const PayloadLayout& layout = payload.layout;
+  if (layout.hessian == HessianKind::kFull) return;  // scored as a whole
   const auto per_tile = static_cast<std::size_t>(layout.outputs_per_tile);
   padded = (per_tile + PayloadLayout::kLane - 1) / PayloadLayout::kLane * PayloadLayout::kLane;
   const std::size_t size = padded * static_cast<std::size_t>(layout.n_tiles);
@@ -40,15 +41,28 @@ double SplitFinder::node_score(const std::int32_t* totals) const {
   return score;
 }
 
-// Mean over the outputs of the node's Hessian.
-double SplitFinder::total_weight(const std::int32_t* totals) const {
+// Mean over the outputs of the Hessian (the diagonal of a full one).
+double SplitFinder::mean_hessian(const std::int32_t* sums) const {
   const PayloadLayout& layout = payload_.layout;
-  if (!diagonal()) return totals[layout.weight_channel()] * payload_.hessian_unit[0];
+  const auto d = static_cast<std::size_t>(layout.n_outputs);
   double sum = 0.0;
-  for (int j = 0; j < layout.n_outputs; ++j) {
-    const int t = j / layout.outputs_per_tile;
-    sum += totals[t * layout.width + layout.hessian_channel() + j % layout.outputs_per_tile] *
-           payload_.hessian_unit[static_cast<std::size_t>(j)];
+  switch (layout.hessian) {
+    case HessianKind::kCount:
+    case HessianKind::kShared:
+      return sums[layout.weight_channel()] * payload_.hessian_unit[0];
+    case HessianKind::kDiagonal:
+      for (std::size_t j = 0; j < d; ++j) {
+        const int t = static_cast<int>(j) / layout.outputs_per_tile;
+        const int at = static_cast<int>(j) % layout.outputs_per_tile;
+        sum += sums[t * layout.width + layout.hessian_channel() + at] * payload_.hessian_unit[j];
+      }
+      break;
+    case HessianKind::kFull:
+      for (std::size_t j = 0; j < d; ++j) {
+        const std::size_t entry = triangle(j + 1) - 1;
+        sum += sums[1 + d + entry] * payload_.hessian_unit[entry];
+      }
+      break;
   }
   return sum / layout.n_outputs;
 }
@@ -98,7 +112,7 @@ void SplitFinder::begin(Scan& scan, const FeatureTile& tile, const std::int32_t*
         Step step{slot, count >= least && n - count >= least, false};
         step.left_allowed = n_missing > 0 && count + n_missing >= least && n - count - n_missing >= least;
         scan.steps.push_back(step);
-        if (diagonal()) continue;
+        if (diagonal() || whole_ != nullptr) continue;
         for (const std::int64_t left : {weight, weight + weight_missing}) {
           const double left_weight = static_cast<double>(left) * weight_unit;
           scan.inverse_left.push_back(inverse(left_weight));
@@ -110,11 +124,61 @@ void SplitFinder::begin(Scan& scan, const FeatureTile& tile, const std::int32_t*
     scan.step_begin.push_back(scan.steps.size());
   }
   scan.score.assign(2 * scan.steps.size(), 0.0);
-  if (diagonal() && rules_.min_child_weight > 0) scan.left_weight.assign(2 * scan.steps.size(), 0.0);
+  if (scan.left_weight.empty()) scan.left_weight.assign(2 * scan.steps.size(), 0.0);
+  if (whole_ == nullptr) return;
+  // Reads of whole lanes may run past the end.
+  scan.left.resize(scan.steps.size() * layout.n_channels() + PayloadLayout::kLane);
+  scan.missing.resize(tile.n_features() * layout.n_channels() + PayloadLayout::kLane);
+  scan.with_missing.resize(layout.n_channels() + PayloadLayout::kLane);
+}
+
+void SplitFinder::collect(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const {
+  const auto width = static_cast<std::size_t>(payload_.layout.width);
+  const std::size_t stride = payload_.layout.n_channels();
+  const std::size_t offset = static_cast<std::size_t>(output_tile) * width;
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    std::int32_t prefix[PayloadLayout::kMaxWidth] = {0};
+    for (std::size_t s = scan.step_begin[position]; s < scan.step_begin[position + 1]; ++s) {
+      const std::int32_t* bin = histogram + scan.steps[s].slot * width;
+      std::int32_t* left = scan.left.data() + s * stride + offset;
+      for (std::size_t c = 0; c < width; ++c) left[c] = prefix[c] += bin[c];
+    }
+    if (scan.missing_seen[position] != 0)
+      std::copy_n(missing_bin(tile, position, histogram), width, scan.missing.data() + position * stride + offset);
+  }
+}
+
+void SplitFinder::score_whole(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const {
+  const std::size_t stride = payload_.layout.n_channels();
+  double enough = -1.0;  // the best score so far: no candidate below it needs an exact one
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    for (std::size_t s = scan.step_begin[position]; s < scan.step_begin[position + 1]; ++s) {
+      for (const bool missing_left : {false, true}) {
+        if (!(missing_left ? scan.steps[s].left_allowed : scan.steps[s].right_allowed)) continue;
+        const std::int32_t* left = scan.left.data() + s * stride;
+        if (missing_left) {
+          const std::int32_t* missing = scan.missing.data() + position * stride;
+          for (std::size_t c = 0; c < stride; ++c) scan.with_missing[c] = left[c] + missing[c];
+          left = scan.with_missing.data();
+        }
+        const std::size_t at = 2 * s + (missing_left ? 1 : 0);
+        scan.left_weight[at] = mean_hessian(left);
+        if (!heavy_enough(scan.left_weight[at], totals)) continue;
+        scan.score[at] = whole_->children(left, totals, enough, scan.scratch);
+        enough = std::max(enough, scan.score[at]);
+      }
+    }
+  }
+}
+
+bool SplitFinder::heavy_enough(double left_weight, const std::int32_t* totals) const {
+  if (rules_.min_child_weight <= 0) return true;
+  return left_weight >= rules_.min_child_weight && mean_hessian(totals) - left_weight >= rules_.min_child_weight;
 }
 
 void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
                       const std::int32_t* totals) const {
+  if (whole_ != nullptr) return collect(scan, tile, output_tile, histogram);
   const PayloadLayout& layout = payload_.layout;
   const std::size_t first_term = static_cast<std::size_t>(output_tile) * terms_.padded;
   ScanTile job{};
@@ -145,10 +209,10 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
   }
 }
 
-Candidate SplitFinder::best(const Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const {
-  const bool weigh = rules_.min_child_weight > 0;
-  const double total = weigh ? total_weight(totals) : 0.0;
-  const double mean = diagonal() ? 1.0 / payload_.layout.n_outputs : 1.0;
+Candidate SplitFinder::best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const {
+  if (whole_ != nullptr) score_whole(scan, tile, totals);
+  // Tile by tile, a diagonal Hessian is summed over the outputs.
+  const double share = diagonal() && whole_ == nullptr ? 1.0 / payload_.layout.n_outputs : 1.0;
   Candidate best;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     for (std::size_t s = scan.step_begin[position]; s < scan.step_begin[position + 1]; ++s) {
@@ -156,10 +220,7 @@ Candidate SplitFinder::best(const Scan& scan, const FeatureTile& tile, const std
       for (const bool missing_left : {false, true}) {
         if (!(missing_left ? step.left_allowed : step.right_allowed)) continue;
         const std::size_t at = 2 * s + (missing_left ? 1 : 0);
-        if (weigh) {
-          const double left = scan.left_weight[at] * mean;
-          if (left < rules_.min_child_weight || total - left < rules_.min_child_weight) continue;
-        }
+        if (!heavy_enough(scan.left_weight[at] * share, totals)) continue;
         Candidate candidate;
         candidate.score = scan.score[at];
         candidate.feature = tile.features[position];

@@ -8,6 +8,7 @@
 #include "kernels.hpp"
 #include "payload.hpp"
 #include "rules.hpp"
+#include "whole_score.hpp"
 
 namespace polyleaf {
 
@@ -24,9 +25,10 @@ struct OutputTerms {
 
 class SplitFinder {
  public:
+  // `whole` may be null: scores are then sums over outputs.
   SplitFinder(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules, const OutputTerms& terms,
-              const std::uint8_t* feature_mask)
-      : matrix_(matrix), payload_(payload), rules_(rules), terms_(terms), feature_mask_(feature_mask) {}
+              const WholeScore* whole, const std::uint8_t* feature_mask)
+      : matrix_(matrix), payload_(payload), rules_(rules), terms_(terms), whole_(whole), feature_mask_(feature_mask) {}
 
   // Sum over outputs of T(G)^2 / (H + lambda) of a whole node.
   double node_score(const std::int32_t* totals) const;
@@ -39,22 +41,30 @@ class SplitFinder {
     std::vector<std::size_t> step_begin;
     std::vector<std::uint8_t> missing_seen;  // per feature: the node has missing values of it
     std::vector<double> score, left_weight, inverse_left, inverse_right;
+    // Where a score needs all outputs at once, `add` only collects the sums to the left of each step and of each
+    // feature's missing bin, flat over the output tiles, and `best` scores them.
+    std::vector<std::int32_t> left, missing, with_missing;
+    WholeScore::Scratch scratch;
   };
   void begin(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram, const std::int32_t* totals) const;
   void add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
            const std::int32_t* totals) const;
-  Candidate best(const Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
+  Candidate best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
 
  private:
   bool diagonal() const { return payload_.layout.hessian == HessianKind::kDiagonal; }
   bool allowed(int feature) const { return feature_mask_ == nullptr || feature_mask_[feature] != 0; }
   const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram) const;
-  double total_weight(const std::int32_t* totals) const;
+  bool heavy_enough(double left_weight, const std::int32_t* totals) const;
+  double mean_hessian(const std::int32_t* sums) const;
+  void collect(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const;
+  void score_whole(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
 
   const BinnedMatrix& matrix_;
   const Payload& payload_;
   const Rules& rules_;
   const OutputTerms& terms_;
+  const WholeScore* whole_;
   const std::uint8_t* feature_mask_;
 };
 

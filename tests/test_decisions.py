@@ -236,6 +236,7 @@ def core_calls():
     out, other, hessian = np.empty((n, d), np.float32), np.empty((n, d), np.float32), gradient**2
     rules = {"max_depth": 8, "max_leaves": 256, "min_samples_leaf": 1, "min_split_gain": 0.0}
     rules |= {"min_child_weight": 0.0, "reg_lambda": 1.0, "reg_alpha": 0.0, "learning_rate": 0.1}
+    rules |= {"sparse_leaves": 0, "restricted": True, "hessian_mode": "diagonal", "label": None}
     parts = {
         "weight": None,
         "gain_weight": ones,

@@ -32,6 +32,9 @@ def grow(problem: Problem, n_threads: int = 1, **grower: int) -> Tree:
         min_child_weight=rules.min_child_weight,
         reg_lambda=rules.reg_lambda,
         reg_alpha=rules.reg_alpha,
+        sparse_leaves=rules.sparse_leaves,
+        sparse_mode=rules.sparse_mode,
+        hessian=rules.hessian,
     )
     d = problem.n_outputs
     gain_weight = np.ones(d) if rules.gain_weight is None else rules.gain_weight.astype(np.float64)
@@ -42,6 +45,8 @@ def grow(problem: Problem, n_threads: int = 1, **grower: int) -> Tree:
         problem.weight,
         gain_weight=gain_weight,
         unit=np.ones(d),
+        # Of a softmax, the gradient is negative for the true class alone.
+        label=None if problem.full_hessian is None else problem.gradient.argmin(axis=1).astype(np.int32),
         feature_mask=mask,
     )
 
@@ -59,15 +64,21 @@ def assert_same_tree(problem: Problem, tree: Tree) -> None:
         # The core numbers the bins that occur; the oracle's bin may be followed by bins that do not.
         assert observed[tree.bin[node]] == expected.bin[node]
         assert np.sum(observed <= tree.threshold[node]) == tree.bin[node] + 1
-        children = sum(
-            float(score(sums(problem, expected.rows[child]), problem.rules))
-            for child in (expected.left[node], expected.right[node])
-        )
-        assert tree.gain[node] == pytest.approx(expected.gain[node], abs=1e-5 * children)
+        children = [expected.left[node], expected.right[node]]
+        scores = [
+            float(score(sums(problem, expected.rows[child]), problem.rules, expected.outputs[child]))
+            for child in children
+        ]
+        assert tree.gain[node] == pytest.approx(expected.gain[node], abs=1e-5 * sum(scores))
     np.testing.assert_allclose(tree.cover, expected.cover, rtol=1e-12)
-    np.testing.assert_allclose(
-        tree.values, expected.value[~inner], rtol=1e-5, atol=1e-6 * (1 + np.abs(expected.value).max())
-    )
+    values = np.zeros((len(tree.values), problem.n_outputs))
+    if len(tree.outputs) > 0:
+        assert [np.flatnonzero(held).tolist() for held in expected.outputs[~inner]] == tree.outputs.tolist()
+        np.put_along_axis(values, tree.outputs, tree.values, axis=1)
+    else:
+        values[:] = tree.values
+    scale = 1 + np.abs(expected.value).max()
+    np.testing.assert_allclose(values, expected.value[~inner], rtol=1e-5, atol=1e-6 * scale)
 
 
 @pytest.mark.parametrize("block", range(12))
@@ -75,6 +86,33 @@ def test_core_grows_the_oracles_tree(block: int) -> None:
     for seed in range(40 * block, 40 * (block + 1)):
         problem = random_problem(seed)
         assert_same_tree(problem, grow(problem))
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_sparse_leaves_are_the_oracles(block: int) -> None:
+    """Algorithms 3 and 4: the splits, and the outputs that each leaf holds."""
+    for seed in range(30 * block, 30 * (block + 1)):
+        problem = random_problem(seed, kind="sparse")
+        assert_same_tree(problem, grow(problem))
+
+
+@pytest.mark.parametrize("kind", ["exact", "exact_leaf"])
+@pytest.mark.parametrize("block", range(4))
+def test_trees_of_the_full_hessian_are_the_oracles(kind: str, block: int) -> None:
+    """Eq. 13 and 14: in splits and leaves, or in leaves alone."""
+    for seed in range(20 * block, 20 * (block + 1)):
+        problem = random_problem(seed, kind=kind, margin=1e-6)
+        assert_same_tree(problem, grow(problem))
+
+
+@pytest.mark.parametrize("sparse_mode", ["restricted", "unrestricted"])
+def test_leaves_of_all_outputs_equal_dense_ones(sparse_mode: str) -> None:
+    for seed in range(60):
+        problem = random_problem(seed)
+        rules = replace(problem.rules, sparse_leaves=problem.n_outputs, sparse_mode=sparse_mode)
+        dense, sparse = grow(problem), grow(replace(problem, rules=rules))
+        for name in ("feature", "bin", "left", "gain", "values"):
+            np.testing.assert_array_equal(getattr(dense, name), getattr(sparse, name), err_msg=name)
 
 
 @pytest.mark.parametrize("histogram_bytes", [0, 1 << 14, 1 << 16])

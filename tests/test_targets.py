@@ -90,10 +90,16 @@ def test_size_of_targets_is_bounded():
         read_targets([0, 2e300, 1], 3)
 
 
-def test_sparse_y_is_refused():
-    for read in (read_targets, read_labels):
-        with pytest.raises(TypeError, match="y is sparse"):
-            read(scipy.sparse.csr_array(np.eye(3)), 3)
+def test_sparse_targets_are_refused():
+    with pytest.raises(TypeError, match="y is sparse"):
+        read_targets(scipy.sparse.csr_array(np.eye(3)), 3)
+
+
+def test_sparse_labels_stay_sparse():
+    labels = read_labels(scipy.sparse.coo_array(np.eye(3)), 3)
+    assert labels.format == "csr"
+    assert classification_coding(labels).sparse
+    np.testing.assert_array_equal(labels.toarray(), np.eye(3))
 
 
 def test_evaluation_targets_need_the_same_number_of_columns():

@@ -38,8 +38,36 @@ class TreeGrower:
         min_child_weight: float,
         reg_lambda: float,
         reg_alpha: float,
+        sparse_leaves: int,
+        restricted: bool,
+        hessian_mode: str,
+        label: npt.NDArray[np.int32] | None,
         learning_rate: float,
         histogram_bytes: int,
+        n_threads: int,
+    ) -> dict[str, npt.NDArray[Any]]: ...
+
+class SparseLabels:
+    def __init__(
+        self, row_begin: npt.NDArray[np.int64], label: npt.NDArray[np.int32], n_outputs: int
+    ) -> None: ...
+    def grow(
+        self,
+        *,
+        matrix: BinnedMatrix,
+        weight: npt.NDArray[np.float64] | None,
+        rows: npt.NDArray[np.uint32] | None,
+        feature_mask: npt.NDArray[np.uint8] | None,
+        max_depth: int,
+        max_leaves: int,
+        min_samples_leaf: int,
+        min_split_gain: float,
+        min_child_weight: float,
+        reg_lambda: float,
+        reg_alpha: float,
+        sparse_leaves: int,
+        restricted: bool,
+        learning_rate: float,
         n_threads: int,
     ) -> dict[str, npt.NDArray[Any]]: ...
 
@@ -54,6 +82,7 @@ class ForestPredictor:
         missing_left: npt.NDArray[np.uint8],
         value_begin: npt.NDArray[np.int64],
         values: npt.NDArray[np.float32],
+        value_output: npt.NDArray[np.int32],
         tree_output: npt.NDArray[np.int32],
         tree_width: npt.NDArray[np.int32],
     ) -> None: ...
@@ -84,6 +113,12 @@ def logistic(
     y: npt.NDArray[np.float64],
     gradient: npt.NDArray[np.float32],
     hessian: npt.NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def clipped_squared_error(
+    raw: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    gradient: npt.NDArray[np.float32],
     n_threads: int,
 ) -> None: ...
 def max_threads() -> int: ...

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -30,7 +31,14 @@ from polyleaf.losses import Loss, make_loss
 from polyleaf.metrics import make_metrics
 from polyleaf.model import Forest
 from polyleaf.model_file import SavedModel, write_model
-from polyleaf.params import EstimatorKind, Integer, base_score_vector, parameters_of, validate_params
+from polyleaf.params import (
+    EstimatorKind,
+    Integer,
+    base_score_vector,
+    check_combination,
+    parameters_of,
+    validate_params,
+)
 from polyleaf.progress import Progress
 
 Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
@@ -117,8 +125,11 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         table, labels, weight = checked._read_rows(rows, reset=True)
         coding = self._learn_coding(labels)
         loss = self._make_loss(coding)
+        check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
         settings = self._settings(params, coding)
-        metrics = make_metrics(params["eval_metric"], default=loss.default_metric, kind=coding.kind)
+        metrics = make_metrics(
+            params["eval_metric"], default=loss.default_metric, kind=coding.kind, n_labels=coding.width
+        )
         data = Dataset(rows.name, table, coding.encode(labels), weight)
         eval_data = [checked._eval_dataset(one, coding) for one in evals]
 
@@ -165,6 +176,9 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             subsample=float(params["subsample"]),
             colsample_bytree=float(params["colsample_bytree"]),
             multi_strategy=params["multi_strategy"],
+            sparse_leaves=count("sparse_leaves"),
+            sparse_mode=params["sparse_mode"],
+            hessian=params.get("hessian", "diagonal"),
             scale_targets=bool(params.get("scale_targets", False)),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),
             early_stopping_rounds=count("early_stopping_rounds"),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
+from polyleaf.growth.tree import SparseLabels, Tree, TreeGrower, TreeRules
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model import Forest
@@ -56,6 +58,9 @@ class Settings:
     subsample: float
     colsample_bytree: float
     multi_strategy: str
+    sparse_leaves: int | None
+    sparse_mode: str
+    hessian: str
     scale_targets: bool
     base_score: FloatArray | None
     early_stopping_rounds: int | None
@@ -72,6 +77,9 @@ class Settings:
             min_child_weight=self.min_child_weight,
             reg_lambda=self.reg_lambda,
             reg_alpha=self.reg_alpha,
+            sparse_leaves=self.sparse_leaves,
+            sparse_mode=self.sparse_mode,
+            hessian=self.hessian,
         )
 
 
@@ -111,7 +119,8 @@ def train(
     rounds done so far; the caller decides what becomes of it.
     """
     base = loss.base_score(data.y, data.weight) if settings.base_score is None else settings.base_score
-    trainer = _Trainer(data, loss, settings, base)
+    kind = _SparseTrainer if scipy.sparse.issparse(data.y) else _Trainer
+    trainer = kind(data, loss, settings, base)
     monitor = _Monitor(evals, loss, metrics, settings, base, trainer.unit)
     trees: list[tuple[Tree, int]] = []
     interrupted = False
@@ -145,9 +154,12 @@ class _Trainer:
         self.unit, self._gain_weight = loss.scales(data.y, data.weight, base, settings.scale_targets)
         matrix = bin_table(data.X, data.weight, settings.max_bins, settings.n_threads)
         self._grower = TreeGrower(matrix, settings.rules(), settings.learning_rate, settings.n_threads)
-        self._raw = np.tile(base, (len(data.X), 1))
         joint = settings.multi_strategy == "multi_output_tree"
         self.trees_per_round = 1 if joint else loss.n_outputs
+        self._start()
+
+    def _start(self) -> None:
+        self._raw = np.tile(self._base, (len(self._data.X), 1))
 
     def round(self, number: int) -> list[tuple[Tree, int]]:
         """Grow one round's trees and add them to the training scores."""
@@ -164,6 +176,7 @@ class _Trainer:
                     self._data.weight,
                     gain_weight=self._gain_weight[part],
                     unit=self.unit[part],
+                    label=self._data.y if self._settings.hessian != "diagonal" else None,
                     raw=self._raw[:, part],
                     rows=rows,
                     feature_mask=features,
@@ -208,6 +221,25 @@ class _Trainer:
             features = np.zeros(n_features, dtype=np.uint8)
             features[generator.choice(n_features, size, replace=False)] = 1
         return rows, features
+
+
+class _SparseTrainer(_Trainer):
+    """The same with sparse labels: scores and gradients live in the core, and are never made dense."""
+
+    def _start(self) -> None:
+        y: Any = self._data.y
+        self._labels = SparseLabels(y.indptr, y.indices, self._loss.n_outputs)
+
+    def round(self, number: int) -> list[tuple[Tree, int]]:
+        """Grow one round's tree and add it to the training scores."""
+        rows, features = self._sample(number)
+        return [
+            (self._grower.grow_sparse(self._labels, self._data.weight, rows=rows, feature_mask=features), 0)
+        ]
+
+    def measure(self, metrics: Sequence[Metric], wanted: bool) -> dict[str, float]:
+        """Return nothing: the predictions of all training rows would be dense."""
+        return {}
 
 
 @dataclass

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from polyleaf.base_estimator import DEFAULT_OBJECTIVES, BasePolyleaf, EvalMetric, Objective
 from polyleaf.boosting import TrainingResult
@@ -21,7 +23,10 @@ from polyleaf.data.targets import (
 )
 from polyleaf.losses import make_loss
 from polyleaf.model_file import read_model
-from polyleaf.params import documented
+from polyleaf.params import Integer, documented
+
+# Raw scores computed together when predictions are sparse.
+_BLOCK_CELLS = 1 << 19
 
 
 @documented("regressor")
@@ -75,6 +80,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         objective: str | Objective | None = None,
         base_score: float | Sequence[float] | FloatArray | None = None,
         multi_strategy: str = "multi_output_tree",
+        sparse_leaves: int | None = None,
+        sparse_mode: str = "restricted",
         scale_targets: bool = True,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
@@ -98,6 +105,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.objective = objective
         self.base_score = base_score
         self.multi_strategy = multi_strategy
+        self.sparse_leaves = sparse_leaves
+        self.sparse_mode = sparse_mode
         self.scale_targets = scale_targets
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
@@ -201,6 +210,9 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         objective: str | Objective | None = None,
         base_score: float | Sequence[float] | FloatArray | None = None,
         multi_strategy: str = "multi_output_tree",
+        sparse_leaves: int | None = None,
+        sparse_mode: str = "restricted",
+        hessian: str = "diagonal",
         softmax_curvature: str = "p(1-p)",
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
@@ -224,6 +236,9 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.objective = objective
         self.base_score = base_score
         self.multi_strategy = multi_strategy
+        self.sparse_leaves = sparse_leaves
+        self.sparse_mode = sparse_mode
+        self.hessian = hessian
         self.softmax_curvature = softmax_curvature
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
@@ -256,21 +271,40 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         if coding.classes is not None:
             self.classes_ = coding.classes
 
-    def predict(self, X: Any, *, n_rounds: int | None = None) -> Array:
-        """Predict the class of each row, or 0 or 1 for each of its labels.
+    def predict(
+        self, X: Any, *, sparse: bool | None = None, top_k: int | None = None, n_rounds: int | None = None
+    ) -> Array:
+        """Predict the class of each row, or its labels.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             The features.
+        sparse : bool, default=None
+            With several labels per row, whether 0 and 1 are returned as a SciPy CSR array. None: as y was in
+            ``fit``.
+        top_k : int, default=None
+            With several classes or labels, return the numbers of the `top_k` columns (of `classes_`) with the
+            largest scores instead, best first.
         n_rounds : int, default=None
             Number of rounds to use; None: up to the best one.
 
         Returns
         -------
-        ndarray of shape (n_rows,) or (n_rows, n_labels)
+        ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, top_k), or csr_array
+            No dense array of rows x labels is made for the last two.
         """
-        return self._decided(self._raw(X, n_rounds))
+        if top_k is not None:
+            Integer(1, self._coding_of_fit().n_outputs).check("top_k", top_k)
+            return np.concatenate([_largest(raw, int(top_k)) for raw in self._raw_blocks(X, n_rounds)])
+        if sparse is None:
+            sparse = self._coding_of_fit().sparse
+        if not sparse:
+            return self._decided(self._raw(X, n_rounds))
+        if self._coding.kind != "multilabel":
+            raise ValueError("sparse=True needs a problem of several labels per row.")
+        blocks = [scipy.sparse.csr_array(self._decided(raw)) for raw in self._raw_blocks(X, n_rounds)]
+        return scipy.sparse.csr_array(scipy.sparse.vstack(blocks, format="csr"))  # type: ignore[return-value]
 
     def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> FloatArray:
         """Predict the probability of each class or label; parameters as in `predict`.
@@ -304,19 +338,38 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         """Return an iterator over the probabilities after each round; parameters as in `predict`."""
         return map(self._probabilities, self._staged_raw(X, n_rounds))
 
+    def _coding_of_fit(self) -> TargetCoding:
+        check_is_fitted(self)
+        return self._coding
+
+    def _raw_blocks(self, X: Any, n_rounds: int | None) -> Iterator[FloatArray]:
+        """Return the raw scores of some rows at a time."""
+        table, rounds, threads = self._ready(X, n_rounds)
+        step = max(1, _BLOCK_CELLS // self._coding.n_outputs)
+        for begin in range(0, len(table), step):
+            yield self._forest.predict_raw(table[begin : begin + step], n_rounds=rounds, n_threads=threads)
+
     def _decided(self, raw: FloatArray) -> Array:
         if self._coding.kind == "multilabel":
-            return (raw > 0).astype(np.int64)
+            # The scores of this loss are on the scale of the labels themselves.
+            middle = 0.5 if self._loss_name == "clipped_squared_error" else 0.0
+            return (raw > middle).astype(np.int64)
         codes = (raw[:, 0] > 0).astype(np.intp) if self._coding.kind == "binary" else raw.argmax(axis=1)
         return self._coding.decode(codes)
 
     def _probabilities(self, raw: FloatArray) -> FloatArray:
-        # The link belongs to the kind of target, whatever objective was minimised: a file has no callables.
-        loss = make_loss(
-            DEFAULT_OBJECTIVES[self._coding.kind], n_outputs=self._coding.n_outputs, kind=self._coding.kind
-        )
-        probability = loss.predict(raw)
+        # A callable objective is not in a file: its link is that of the kind of target.
+        objective = DEFAULT_OBJECTIVES[self._coding.kind] if self._loss_name == "custom" else self._loss_name
+        loss = make_loss(objective, n_outputs=self._coding.n_outputs, kind=self._coding.kind)
+        probability = np.clip(loss.predict(raw), 0.0, 1.0)
         return np.hstack([1 - probability, probability]) if self._coding.kind == "binary" else probability
+
+
+def _largest(raw: FloatArray, k: int) -> Array:
+    """Return the columns of the k largest scores of each row, best first."""
+    largest = np.sort(np.argpartition(-raw, k - 1, axis=1)[:, :k], axis=1)
+    order = np.argsort(-np.take_along_axis(raw, largest, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(largest, order, axis=1)
 
 
 def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClassifier:

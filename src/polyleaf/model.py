@@ -29,6 +29,7 @@ _LAYOUT: dict[str, tuple[type[np.generic], str]] = {
     "count": (np.int64, "nodes"),
     "value_begin": (np.int64, "nodes"),
     "values": (np.float32, "values"),
+    "value_output": (np.int32, "sparse values"),
     "shape": (np.int64, "shape"),
 }
 _MOST_FEATURES = 2**26
@@ -57,6 +58,8 @@ class Forest:
         Per node: where a leaf's values begin in `values`; -1 in inner nodes.
     values : float32
         Leaf after leaf, the outputs of the tree side by side.
+    value_output : int32
+        Of sparse leaves: the output each value belongs to. Empty where leaves hold all outputs of their tree.
     """
 
     n_features: int
@@ -76,6 +79,7 @@ class Forest:
     count: npt.NDArray[np.int64]
     value_begin: npt.NDArray[np.int64]
     values: npt.NDArray[np.float32]
+    value_output: npt.NDArray[np.int32]
     _packed: _core.ForestPredictor | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
@@ -101,6 +105,7 @@ class Forest:
             return np.concatenate(parts) if parts else np.empty(0, dtype)
 
         node_arrays = ("feature", "threshold", "missing_left", "left", "gain", "cover", "count", "values")
+        outputs = [tree.outputs.ravel() for tree, _ in trees]
         return cls(
             n_features=n_features,
             n_outputs=len(base_score),
@@ -111,6 +116,7 @@ class Forest:
             tree_output=np.array([output for _, output in trees], dtype=np.int32),
             tree_width=np.array([tree.values.shape[1] for tree, _ in trees], dtype=np.int32),
             value_begin=np.concatenate(value_begin) if value_begin else np.empty(0, np.int64),
+            value_output=np.concatenate(outputs) if outputs else np.empty(0, np.int32),
             **{name: joined(name, _LAYOUT[name][0]) for name in node_arrays},
         )
 
@@ -184,7 +190,16 @@ class Forest:
     @property
     def _predictor(self) -> _core.ForestPredictor:
         if self._packed is None:
-            names = ("node_begin", "feature", "threshold", "left", "missing_left", "value_begin", "values")
+            names = (
+                "node_begin",
+                "feature",
+                "threshold",
+                "left",
+                "missing_left",
+                "value_begin",
+                "values",
+                "value_output",
+            )
             self._packed = _core.ForestPredictor(
                 tree_output=self.tree_output,
                 tree_width=self.tree_width,
@@ -225,6 +240,7 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         "trees + 1": len(arrays["tree_output"]) + 1,
         "nodes": len(arrays["feature"]),
         "values": len(arrays["values"]),
+        "sparse values": len(arrays["values"]) if len(arrays["value_output"]) > 0 else 0,
         "shape": 3,
     }
     for name, (_, over) in _LAYOUT.items():
@@ -243,6 +259,10 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     expect(np.frexp(unit)[0] == 0.5, "a unit is not a power of two")
     expect(np.isfinite(arrays["base_score"]), "a base score is not finite")
     expect(np.isfinite(arrays["values"]), "a leaf value is not finite")
+    value_output = arrays["value_output"]
+    expect(
+        (value_output >= 0) & (value_output < n_outputs), "a value belongs to an output that does not exist"
+    )
     expect(~np.isnan(arrays["threshold"]), "a threshold is NaN")
     expect(np.isfinite(arrays["gain"]) & np.isfinite(arrays["cover"]), "a gain or cover is not finite")
 

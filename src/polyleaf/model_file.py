@@ -26,6 +26,7 @@ import safetensors.numpy
 
 from polyleaf.data.inputs import Array
 from polyleaf.data.targets import TargetCoding, TargetKind
+from polyleaf.losses import OBJECTIVES_OF
 from polyleaf.model import Forest
 from polyleaf.params import EstimatorKind, parameters_of, validate_params
 
@@ -139,7 +140,12 @@ def _describe(model: SavedModel) -> dict[str, Any]:
         "polyleaf_version": version("polyleaf"),
         "estimator": model.estimator,
         "params": {name: _plain(value) for name, value in model.params.items()},
-        "target": {"kind": model.coding.kind, "width": model.coding.width, "ndim": model.coding.ndim},
+        "target": {
+            "kind": model.coding.kind,
+            "width": model.coding.width,
+            "ndim": model.coding.ndim,
+            "sparse": model.coding.sparse,
+        },
         "classes": None if classes is None else _describe_classes(classes),
         "loss": model.loss,
         "n_outputs": model.forest.n_outputs,
@@ -256,7 +262,7 @@ def _model(page: Mapping[str, Any], arrays: dict[str, Array]) -> SavedModel:
         params=params,
         forest=forest,
         coding=coding,
-        loss=_entry(page, "loss", str),
+        loss=_loss(page, coding),
         feature_names=_feature_names(page, forest.n_features),
         best_iteration=best_iteration,
         evals_result=_evals_result(page),
@@ -287,7 +293,10 @@ def _coding(page: Mapping[str, Any], estimator: EstimatorKind) -> TargetCoding:
         agrees = agrees and np.array_equal(classes, np.arange(len(classes)))
     if not sound[kind] or not agrees:
         raise ValueError("its target and its classes do not agree.")
-    return TargetCoding(kind, width, ndim, classes)
+    sparse = _entry(target, "sparse", bool)
+    if sparse and kind != "multilabel":
+        raise ValueError("only several labels can be sparse")
+    return TargetCoding(kind, width, ndim, classes, sparse)
 
 
 def _classes(entry: Mapping[str, Any]) -> Array:
@@ -309,6 +318,13 @@ def _classes(entry: Mapping[str, Any]) -> Array:
     if not all(a < b for a, b in zip(classes.tolist(), classes.tolist()[1:], strict=False)):
         raise ValueError("its classes are not sorted and distinct.")
     return classes
+
+
+def _loss(page: Mapping[str, Any], coding: TargetCoding) -> str:
+    loss: str = _entry(page, "loss", str)
+    if loss != "custom" and loss not in OBJECTIVES_OF[coding.kind]:
+        raise ValueError(f"its loss is {loss!r:.80}, which does not suit its target.")
+    return loss
 
 
 def _check_forest(page: Mapping[str, Any], forest: Forest, coding: TargetCoding) -> None:

@@ -25,7 +25,7 @@ _LARGEST_COUNT = 2**31 - 1
 
 OBJECTIVES: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": ("squared_error",),
-    "classifier": ("cross_entropy", "binary_cross_entropy"),
+    "classifier": ("cross_entropy", "binary_cross_entropy", "clipped_squared_error"),
 }
 METRICS: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": ("rmse", "mse", "mae", "r2"),
@@ -322,7 +322,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         None,
         'The loss that is minimised. None: "cross_entropy" (softmax) for three classes and more, '
         '"binary_cross_entropy" for two classes (one output) and for several labels. With two classes, '
-        '"cross_entropy" fits a softmax over two outputs. A callable `(y, raw_prediction) -> (gradient, '
+        '"cross_entropy" fits a softmax over two outputs. "clipped_squared_error" (GBDT-sparse) is '
+        "for several labels, also as a SciPy sparse matrix. A callable `(y, raw_prediction) -> (gradient, "
         "hessian)` gets raw predictions of shape (n_rows, n_outputs) and the class codes of shape (n_rows,), "
         "or with two classes or several labels zeros and ones of shape (n_rows, n_outputs).",
         ("classifier",),
@@ -339,6 +340,28 @@ PARAMETERS: tuple[Parameter, ...] = (
         Choice(("multi_output_tree", "one_output_per_tree")),
         "multi_output_tree",
         "Whether each tree predicts all outputs, or each round grows one tree per output.",
+    ),
+    Parameter(
+        "sparse_leaves",
+        Integer(1, or_none=True),
+        None,
+        "Number of outputs a leaf says something about, at most `n_outputs_`; which ones is found with each "
+        "split. None: all of them.",
+    ),
+    Parameter(
+        "sparse_mode",
+        Choice(("restricted", "unrestricted")),
+        "restricted",
+        "With `sparse_leaves`, whether the children of a split share their outputs, or each chooses its own.",
+    ),
+    Parameter(
+        "hessian",
+        Choice(("diagonal", "exact", "exact_leaf")),
+        "diagonal",
+        "What stands for the Hessian of the softmax cross entropy: the diagonal of `softmax_curvature`; "
+        '"exact", the full matrix in splits and leaf values (up to 32 classes); or "exact_leaf", the full '
+        "matrix in leaf values only. The last two need `reg_lambda > 0` and `reg_alpha = 0`.",
+        ("classifier",),
     ),
     Parameter(
         "softmax_curvature",
@@ -436,6 +459,59 @@ def validate_params(params: Mapping[str, object], kind: EstimatorKind) -> None:
         table[name].rule.check(name, value)
     if params.get("max_depth", 1) is None and params.get("max_leaves") is None:
         raise ValueError("max_depth and max_leaves are both None; one of them must bound the trees.")
+
+
+# Cholesky factors of larger matrices, one per candidate split, would take too long to be of use.
+_MOST_EXACT_OUTPUTS = 32
+
+
+def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, sparse_labels: bool) -> None:
+    """Check parameters that exclude each other, or do not fit the loss or the number of outputs.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameters at odds.
+    """
+    k = params["sparse_leaves"]
+    if sparse_labels:
+        if loss != "clipped_squared_error":
+            raise ValueError(
+                f"a sparse y needs objective='clipped_squared_error'; the objective here is {loss!r}."
+            )
+        if k is None:
+            raise ValueError(
+                "a sparse y needs sparse_leaves, the number of labels a leaf speaks of; it is None."
+            )
+        if np.any(params["base_score"] if params["base_score"] is not None else 0):
+            raise ValueError(f"a sparse y needs base_score=0 or None; got {params['base_score']!r}.")
+    joint = params["multi_strategy"] == "multi_output_tree"
+    if k is not None:
+        if k > n_outputs:
+            raise ValueError(f"sparse_leaves={k} is more than the number of outputs, {n_outputs}.")
+        if not joint:
+            raise ValueError(
+                f"sparse_leaves={k} needs trees of all outputs, not multi_strategy='one_output_per_tree'."
+            )
+    hessian = params.get("hessian", "diagonal")
+    if hessian == "diagonal":
+        return
+    if loss != "cross_entropy":
+        raise ValueError(
+            f"hessian={hessian!r} needs the softmax cross entropy; the Hessian of the loss here ({loss}) is "
+            "diagonal or not known."
+        )
+    problems = {
+        "sparse_leaves must be None": k is not None,
+        "multi_strategy must be 'multi_output_tree'": not joint,
+        "reg_lambda must be greater than 0 (the softmax's Hessian is singular)": not params["reg_lambda"] > 0,
+        "reg_alpha must be 0": params["reg_alpha"] != 0,
+        f"at most {_MOST_EXACT_OUTPUTS} outputs are possible, here are {n_outputs}": hessian == "exact"
+        and n_outputs > _MOST_EXACT_OUTPUTS,
+    }
+    for problem, found in problems.items():
+        if found:
+            raise ValueError(f"hessian={hessian!r}: {problem}.")
 
 
 def base_score_vector(value: object, n_outputs: int) -> npt.NDArray[np.float64] | None:

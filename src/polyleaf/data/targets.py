@@ -40,12 +40,15 @@ class TargetCoding:
         Dimension of y in ``fit``; predictions have the same.
     classes : ndarray or None
         Sorted class labels; ``np.arange(width)`` for labels; None for regression.
+    sparse : bool
+        Labels came as a sparse matrix.
     """
 
     kind: TargetKind
     width: int
     ndim: int
     classes: Array | None = None
+    sparse: bool = False
 
     @property
     def n_outputs(self) -> int:
@@ -68,6 +71,8 @@ class TargetCoding:
         columns = y[:, np.newaxis] if y.ndim == 1 else y
         if columns.shape[1] != self.width:
             raise ValueError(f"{name} has {columns.shape[1]} column(s), but y had {self.width} in fit.")
+        if scipy.sparse.issparse(columns):
+            return columns
         return np.ascontiguousarray(columns, dtype=np.float64)
 
     def decode(self, codes: npt.NDArray[np.integer[Any]]) -> Array:
@@ -92,7 +97,7 @@ def classification_coding(y: Array, *, softmax: bool = False, name: str = "y") -
     Two classes are a binary problem (one output), unless `softmax` asks for one output per class.
     """
     if y.ndim == 2:
-        return TargetCoding("multilabel", y.shape[1], 2, np.arange(y.shape[1]))
+        return TargetCoding("multilabel", y.shape[1], 2, np.arange(y.shape[1]), scipy.sparse.issparse(y))
     classes = _sorted_classes(y)
     if len(classes) == 1:
         raise ValueError(
@@ -134,6 +139,9 @@ def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) 
         Whether a column vector is worth a DataConversionWarning.
     """
     _refuse_missing_argument(y, name)
+    if scipy.sparse.issparse(y):
+        sparse_labels: Array = _checked_sparse_indicator(y, n_rows, name)
+        return sparse_labels
     labels = _label_array(y, name)
     _check_shape(labels, n_rows, name)
     if labels.ndim == 2 and labels.shape[1] > 1:
@@ -182,8 +190,6 @@ def _place(index: Iterable[int]) -> str:
 
 def _label_array(y: object, name: str) -> Array:
     """Return labels as an array; strings and missing values keep their Python types."""
-    if scipy.sparse.issparse(y):
-        raise TypeError(f"{name} is sparse, which is not supported yet; it must be a dense array.")
     if np.ma.is_masked(y):
         raise ValueError(f"{name} is a masked array with masked (missing) entries, which are not allowed.")
     try:
@@ -216,6 +222,32 @@ def _checked_indicator(labels: Array, name: str) -> Array:
             f"label); got {matrix[tuple(place)]!r} in {_place(place)}."
         )
     return matrix
+
+
+def _checked_sparse_indicator(y: Any, n_rows: int, name: str) -> Any:
+    """Return a sparse matrix of labels in compressed rows, columns ascending, ones only."""
+    if y.ndim != 2 or y.shape[1] < 2:
+        raise ValueError(
+            f"{name} is sparse with shape {y.shape}; it must have a column for each of several labels."
+        )
+    if y.shape[0] != n_rows:
+        raise ValueError(
+            f"{name} has {y.shape[0]} row(s), but its X has {n_rows}; both must have the same number."
+        )
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"{name} is sparse with dtype {y.dtype}; it must hold 0 and 1.")
+    labels = scipy.sparse.csr_array(y, copy=True)
+    labels.sum_duplicates()
+    labels.eliminate_zeros()
+    wrong = np.flatnonzero(labels.data != 1)  # NaN included
+    if len(wrong) > 0:
+        row = int(np.searchsorted(labels.indptr, wrong[0], side="right")) - 1
+        raise ValueError(
+            f"{name} must be a matrix of 0 and 1 (one column per label); got {labels.data[wrong[0]]!r} in "
+            f"row {row}, column {labels.indices[wrong[0]]}."
+        )
+    labels.data = np.ones(len(labels.data), dtype=np.uint8)
+    return labels
 
 
 def _is_missing(label: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,12 @@ class TreeRules:
         Least mean over the outputs of a child's Hessian.
     reg_lambda, reg_alpha : float
         L2 and L1 regularisation of the leaf values.
+    sparse_leaves : int or None
+        Outputs a leaf says something about (k of the paper's sparse objective); None: all.
+    sparse_mode : {"restricted", "unrestricted"}
+        Whether the children of a split share their outputs (Algorithm 4) or choose their own (Algorithm 3).
+    hessian : {"diagonal", "exact", "exact_leaf"}
+        Whether splits and leaves, leaves only, or neither use the full Hessian (eq. 13 and 14).
     """
 
     max_depth: int | None = 6
@@ -42,6 +49,9 @@ class TreeRules:
     min_child_weight: float = 0.0
     reg_lambda: float = 1.0
     reg_alpha: float = 0.0
+    sparse_leaves: int | None = None
+    sparse_mode: str = "restricted"
+    hessian: str = "diagonal"
 
 
 @dataclass(frozen=True)
@@ -70,8 +80,10 @@ class Tree:
         Number of the node's training rows.
     leaf : int32
         Which row of `values` a leaf holds; -1 in inner nodes.
-    values : float32 of shape (leaves, outputs)
+    values : float32 of shape (leaves, outputs), or (leaves, k) of sparse leaves
         Learning rate applied.
+    outputs : int32 of the same shape
+        Which output a value of a sparse leaf belongs to; of no rows where leaves hold all outputs.
     """
 
     feature: npt.NDArray[np.int32]
@@ -84,6 +96,22 @@ class Tree:
     count: npt.NDArray[np.int64]
     leaf: npt.NDArray[np.int32]
     values: npt.NDArray[np.float32]
+    outputs: npt.NDArray[np.int32]
+
+
+class SparseLabels:
+    """Labels, and the scores of a growing forest, in compressed rows (GBDT-sparse).
+
+    Parameters
+    ----------
+    row_begin, label : ndarray
+        As ``indptr`` and ``indices`` of a CSR matrix with ascending columns.
+    n_outputs : int
+        Number of labels.
+    """
+
+    def __init__(self, row_begin: npt.NDArray[Any], label: npt.NDArray[Any], n_outputs: int) -> None:
+        self.core = _core.SparseLabels(row_begin.astype(np.int64), label.astype(np.int32), n_outputs)
 
 
 class TreeGrower:
@@ -113,14 +141,21 @@ class TreeGrower:
     ) -> None:
         self._matrix = matrix
         self._core = _core.TreeGrower()
-        self._settings = {
+        # What all growers of the core take.
+        self._settings: dict[str, Any] = {
             "max_depth": _UNLIMITED if rules.max_depth is None else rules.max_depth,
             "max_leaves": _UNLIMITED if rules.max_leaves is None else rules.max_leaves,
             "min_samples_leaf": rules.min_samples_leaf,
+            "min_split_gain": rules.min_split_gain,
+            "min_child_weight": rules.min_child_weight,
+            "reg_lambda": rules.reg_lambda,
+            "reg_alpha": rules.reg_alpha,
+            "sparse_leaves": rules.sparse_leaves or 0,
+            "restricted": rules.sparse_mode == "restricted",
+            "learning_rate": learning_rate,
+            "n_threads": n_threads,
         }
-        self._rules = rules
-        self._learning_rate = learning_rate
-        self._n_threads = n_threads
+        self._hessian = rules.hessian
         self._histogram_bytes = histogram_bytes
 
     def grow(
@@ -131,6 +166,7 @@ class TreeGrower:
         *,
         gain_weight: FloatArray,
         unit: FloatArray,
+        label: npt.NDArray[np.int32] | None = None,
         raw: FloatArray | None = None,
         rows: npt.NDArray[np.uint32] | None = None,
         feature_mask: npt.NDArray[np.uint8] | None = None,
@@ -145,6 +181,8 @@ class TreeGrower:
             Weight of each row.
         gain_weight, unit : float64 ndarray of shape (outputs,)
             Share of each output in the split score; power of two that gradients and values are multiples of.
+        label : int32 ndarray of shape (rows,) or None
+            Class codes, which the full Hessian needs.
         raw : float64 ndarray of shape (rows, outputs) or None
             Predictions of the training rows, updated in place.
         rows : uint32 ndarray or None
@@ -162,13 +200,23 @@ class TreeGrower:
             rows=rows,
             feature_mask=feature_mask,
             raw=raw,
-            min_split_gain=self._rules.min_split_gain,
-            min_child_weight=self._rules.min_child_weight,
-            reg_lambda=self._rules.reg_lambda,
-            reg_alpha=self._rules.reg_alpha,
-            learning_rate=self._learning_rate,
+            hessian_mode=self._hessian,
+            label=label,
             histogram_bytes=self._histogram_bytes,
-            n_threads=self._n_threads,
             **self._settings,
+        )
+        return Tree(**arrays)
+
+    def grow_sparse(
+        self,
+        labels: SparseLabels,
+        weight: FloatArray | None,
+        *,
+        rows: npt.NDArray[np.uint32] | None = None,
+        feature_mask: npt.NDArray[np.uint8] | None = None,
+    ) -> Tree:
+        """Return the tree for the present scores of sparse labels, and add it to them; see `grow`."""
+        arrays = labels.core.grow(
+            matrix=self._matrix, weight=weight, rows=rows, feature_mask=feature_mask, **self._settings
         )
         return Tree(**arrays)

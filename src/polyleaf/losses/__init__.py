@@ -8,17 +8,18 @@ from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.targets import TargetKind
 from polyleaf.losses.base import Loss
 from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy
+from polyleaf.losses.clipped_squared_error import ClippedSquaredError
 from polyleaf.losses.cross_entropy import SOFTMAX_CURVATURES, CrossEntropy
 from polyleaf.losses.custom import CustomLoss
 from polyleaf.losses.squared_error import SquaredError
 
-__all__ = ["SOFTMAX_CURVATURES", "Loss", "make_loss"]
+__all__ = ["OBJECTIVES_OF", "SOFTMAX_CURVATURES", "Loss", "make_loss"]
 
-_ALLOWED: dict[TargetKind, tuple[str, ...]] = {
+OBJECTIVES_OF: dict[TargetKind, tuple[str, ...]] = {
     "regression": ("squared_error",),
     "multiclass": ("cross_entropy",),
     "binary": ("binary_cross_entropy",),
-    "multilabel": ("binary_cross_entropy",),
+    "multilabel": ("binary_cross_entropy", "clipped_squared_error"),
 }
 
 
@@ -37,9 +38,9 @@ def make_loss(
         The objective is unknown or does not fit the kind of problem.
     """
     if callable(objective):
-        return CustomLoss(objective, make_loss(_ALLOWED[kind][0], n_outputs=n_outputs, kind=kind))
-    if objective not in _ALLOWED[kind]:
-        allowed = ", ".join(repr(name) for name in _ALLOWED[kind])
+        return CustomLoss(objective, make_loss(OBJECTIVES_OF[kind][0], n_outputs=n_outputs, kind=kind))
+    if objective not in OBJECTIVES_OF[kind]:
+        allowed = ", ".join(repr(name) for name in OBJECTIVES_OF[kind])
         raise ValueError(
             f"objective={objective!r} is not available for a {kind} target; allowed: {allowed}, or a callable"
         )
@@ -47,4 +48,6 @@ def make_loss(
         return SquaredError(n_outputs)
     if objective == "cross_entropy":
         return CrossEntropy(n_outputs, softmax_curvature)
+    if objective == "clipped_squared_error":
+        return ClippedSquaredError(n_outputs)
     return BinaryCrossEntropy(n_outputs)

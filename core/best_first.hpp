@@ -1,0 +1,55 @@
+// Best-first growth (Algorithm 5 of the paper) without a queue of histograms.
+//
+// A node's best split does not depend on when the node is visited, so nodes are visited in the order that needs little
+// memory, and the best-first tree is read off afterwards by replaying the priority queue on the gains found. A node
+// whose path-minimum gain lies strictly below that of max_leaves - 1 others is never part of that tree and is not
+// visited.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "binned_matrix.hpp"
+#include "node.hpp"
+#include "rules.hpp"
+
+namespace polyleaf {
+
+class BestFirst {
+ public:
+  // `rows` is reordered such that the rows of every node stand side by side; `spare` is as long.
+  BestFirst(const BinnedMatrix& matrix, const Rules& rules, SplitSearch& search, std::vector<std::uint32_t>& rows,
+            std::vector<std::uint32_t>& spare, int n_threads)
+      : matrix_(matrix), rules_(rules), search_(search), rows_(rows), spare_(spare), n_threads_(n_threads) {}
+
+  // The nodes in the order in which best-first growth creates them, and the left child of each (-1: leaf) in that
+  // order.
+  struct Order {
+    std::vector<const Node*> nodes;
+    std::vector<std::int32_t> left;
+  };
+  Order run();
+
+ private:
+  void visit();
+  int take_open();
+  bool hopeless(const Node& node) const;
+  void settle(int index, double parent_minimum);
+  void expand(int index);
+  Order replay() const;
+  Node& node(int index) { return nodes_[static_cast<std::size_t>(index)]; }
+
+  const BinnedMatrix& matrix_;
+  const Rules& rules_;
+  SplitSearch& search_;
+  std::vector<std::uint32_t>& rows_;
+  std::vector<std::uint32_t>& spare_;
+  int n_threads_;
+  std::vector<Node> nodes_;
+  std::vector<int> open_;
+  std::priority_queue<double, std::vector<double>, std::greater<double>> best_minima_;
+};
+
+}  // namespace polyleaf

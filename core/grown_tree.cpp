@@ -1,0 +1,61 @@
+#include "grown_tree.hpp"
+
+#include <limits>
+
+namespace polyleaf {
+
+GrownTree lay_out_tree(const BinnedMatrix& matrix, const BestFirst::Order& order) {
+  GrownTree tree;
+  tree.left = order.left;
+  int n_leaves = 0;
+  for (std::size_t i = 0; i < order.nodes.size(); ++i) {
+    const Node& node = *order.nodes[i];
+    const bool is_leaf = order.left[i] < 0;
+    tree.count.push_back(static_cast<std::int64_t>(node.n_rows()));
+    tree.leaf.push_back(is_leaf ? n_leaves++ : -1);
+    tree.feature.push_back(is_leaf ? -1 : node.split.feature);
+    tree.bin.push_back(is_leaf ? -1 : node.split.bin);
+    tree.gain.push_back(is_leaf ? 0.0 : node.gain);
+    tree.missing_left.push_back(!is_leaf && node.split.missing_left ? 1 : 0);
+    double threshold = 0.0;
+    if (!is_leaf) {
+      const auto& cuts = matrix.features[static_cast<std::size_t>(node.split.feature)].cuts;
+      const auto bin = static_cast<std::size_t>(node.split.bin);
+      // After the last cut only missing values go right.
+      threshold = bin < cuts.size() ? cuts[bin] : std::numeric_limits<double>::infinity();
+    }
+    tree.threshold.push_back(threshold);
+    if (is_leaf) tree.outputs.insert(tree.outputs.end(), node.held.begin(), node.held.end());
+  }
+  return tree;
+}
+
+std::vector<LeafRows> leaf_rows(const BestFirst::Order& order) {
+  std::vector<LeafRows> leaves;
+  for (std::size_t i = 0; i < order.nodes.size(); ++i)
+    if (order.left[i] < 0) leaves.push_back({i, order.nodes[i]->begin, order.nodes[i]->end});
+  return leaves;
+}
+
+void finish_tree(const BestFirst::Order& order, GrownTree& tree) {
+  for (std::size_t i = order.nodes.size(); i-- > 0;) {
+    if (tree.left[i] < 0) continue;
+    const auto left = static_cast<std::size_t>(tree.left[i]);
+    tree.cover[i] = tree.cover[left] + tree.cover[left + 1];
+    if (!order.nodes[i]->split.missing_seen) tree.missing_left[i] = tree.cover[left] >= tree.cover[left + 1] ? 1 : 0;
+  }
+}
+
+std::size_t find_leaf(const BinnedMatrix& matrix, std::size_t row, const GrownTree& tree) {
+  std::size_t at = 0;
+  while (tree.left[at] >= 0) {
+    const auto feature = static_cast<std::size_t>(tree.feature[at]);
+    const std::uint32_t code = matrix.code(row, feature);
+    const bool missing = code == matrix.features[feature].missing_code();
+    const bool left = missing ? tree.missing_left[at] != 0 : code <= static_cast<std::uint32_t>(tree.bin[at]);
+    at = static_cast<std::size_t>(tree.left[at]) + (left ? 0 : 1);
+  }
+  return static_cast<std::size_t>(tree.leaf[at]);
+}
+
+}  // namespace polyleaf

@@ -1,0 +1,46 @@
+// A tree as arrays over its nodes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "best_first.hpp"
+#include "binned_matrix.hpp"
+
+namespace polyleaf {
+
+// Nodes stand in the order best-first growth creates them: the children of a node come after it, side by side, the left
+// one first.
+struct GrownTree {
+  std::vector<std::int32_t> feature;  // -1: leaf
+  std::vector<std::int32_t> bin;
+  std::vector<double> threshold;
+  std::vector<std::uint8_t> missing_left;
+  std::vector<std::int32_t> left;  // the right child is the next; a leaf has -1
+  std::vector<double> gain;
+  std::vector<double> cover;          // sum of weights
+  std::vector<std::int64_t> count;    // rows
+  std::vector<std::int32_t> leaf;     // which row of values; -1 for inner nodes
+  std::vector<float> values;          // leaves x outputs (or k of them), learning rate applied
+  std::vector<std::int32_t> outputs;  // sparse leaves: which output each value belongs to; else empty
+};
+
+// The rows of one leaf, as positions in the array of row numbers.
+struct LeafRows {
+  std::size_t node;
+  std::size_t begin;
+  std::size_t end;
+};
+
+// Everything but values and covers.
+GrownTree lay_out_tree(const BinnedMatrix& matrix, const BestFirst::Order& order);
+std::vector<LeafRows> leaf_rows(const BestFirst::Order& order);
+
+// Covers of the inner nodes from those of the leaves, and the side of missing values where a split saw none: the
+// heavier child.
+void finish_tree(const BestFirst::Order& order, GrownTree& tree);
+
+// The leaf that a row of the table falls into.
+std::size_t find_leaf(const BinnedMatrix& matrix, std::size_t row, const GrownTree& tree);
+
+}  // namespace polyleaf

@@ -1,0 +1,224 @@
+#include "histogram_search.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "kernels.hpp"
+
+namespace polyleaf {
+namespace {
+
+constexpr std::size_t kChunkRows = 1024;
+// Histograms that stay free for a walk down to the leaves when open nodes are taken best first.
+constexpr int kReserve = 16;
+
+}  // namespace
+
+SlotPool::SlotPool(int size) {
+  for (int slot = size - 1; slot >= 0; --slot) free_.push_back(slot);
+}
+
+int SlotPool::acquire() {
+  if (free_.empty()) return -1;
+  const int slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+void SlotPool::release(int& slot) {
+  if (slot >= 0) free_.insert(std::upper_bound(free_.begin(), free_.end(), slot, std::greater<int>()), slot);
+  slot = -1;
+}
+
+HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules,
+                                 const OutputTerms& terms, const std::vector<std::uint32_t>& rows,
+                                 const Options& options, Buffer<std::int32_t>& histograms)
+    : matrix_(matrix),
+      payload_(payload),
+      rules_(rules),
+      rows_(rows),
+      options_(options),
+      whole_(make_whole_score(payload, rules, terms, options.sparse)),
+      finder_(matrix, payload, rules, terms, whole_.get(), options.feature_mask),
+      histograms_(histograms),
+      pool_(pool_size()),
+      histogram_size_(matrix.n_slots * payload.layout.n_channels()),
+      scratch_(static_cast<std::size_t>(std::max(1, options.n_threads))) {
+  const std::size_t needed = static_cast<std::size_t>(pool_.n_free()) * histogram_size_;
+  if (histograms_.size() < needed) histograms_ = Buffer<std::int32_t>(needed);
+  std::size_t largest = 0;
+  for (const FeatureTile& tile : matrix_.tiles) largest = std::max<std::size_t>(largest, tile.n_slots());
+  for (ThreadScratch& s : scratch_)
+    s.histogram = Buffer<std::int32_t>(largest * static_cast<std::size_t>(payload_.layout.width));
+}
+
+// Depth-first order keeps one histogram per level, best-first order one per open node.
+int HistogramSearch::pool_size() const {
+  const std::size_t bytes = matrix_.n_slots * payload_.layout.n_channels() * sizeof(std::int32_t);
+  const auto wanted = static_cast<std::size_t>(leaves_are_scarce(rules_) ? rules_.max_leaves : rules_.max_depth + 1);
+  const std::size_t affordable = bytes == 0 ? 0 : options_.histogram_bytes / bytes;
+  return static_cast<int>(std::min({wanted, affordable, rows_.size() + 1}));
+}
+
+bool HistogramSearch::has_room() const { return pool_.n_free() > std::min(rules_.max_depth, kReserve); }
+
+// The children of a node just above the last level are leaves: nothing is subtracted from its histogram.
+bool HistogramSearch::keeps_histogram(const Node& node) const {
+  return may_split(node, rules_) && node.depth + 1 < rules_.max_depth;
+}
+
+void HistogramSearch::search_root(Node& root) {
+  root.totals = sum_payload(root);
+  if (whole_ != nullptr) root.held = whole_->held_by_root(root.totals.data(), whole_scratch_);
+  if (!may_split(root, rules_)) return;
+  if (keeps_histogram(root)) root.slot = pool_.acquire();
+  evaluate(&root, nullptr, -1);
+}
+
+void HistogramSearch::search_children(Node& parent, Node& left, Node& right) {
+  Node& small = left.n_rows() <= right.n_rows() ? left : right;
+  Node& large = left.n_rows() <= right.n_rows() ? right : left;
+  const bool search = may_split(small, rules_) || may_split(large, rules_);
+  if (search || whole_ != nullptr) {
+    small.totals = sum_payload(small);
+    large.totals = parent.totals;
+    for (std::size_t c = 0; c < small.totals.size(); ++c) large.totals[c] -= small.totals[c];
+  }
+  if (whole_ != nullptr)
+    whole_->held_by_children(left.totals.data(), parent.totals.data(), left.held, right.held, whole_scratch_);
+  parent.totals = {};
+  if (search)
+    evaluate_children(parent, small, large);
+  else
+    drop(parent);
+}
+
+void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large) {
+  const int parent_slot = parent.slot;
+  parent.slot = -1;
+  if (parent_slot >= 0 && may_split(large, rules_)) {
+    if (keeps_histogram(small)) small.slot = pool_.acquire();
+    evaluate(&small, &large, parent_slot);
+    large.slot = parent_slot;  // now holds the larger child's histogram
+    if (!keeps_histogram(large)) pool_.release(large.slot);
+    return;
+  }
+  int unused = parent_slot;
+  pool_.release(unused);
+  for (Node* child : {&small, &large}) {
+    if (!may_split(*child, rules_)) continue;
+    if (keeps_histogram(*child)) child->slot = pool_.acquire();
+    evaluate(child, nullptr, -1);
+  }
+}
+
+std::vector<std::int32_t> HistogramSearch::sum_payload(const Node& node) const {
+  const PayloadLayout& layout = payload_.layout;
+  const std::size_t n_blocks = (node.n_rows() + kChunkRows - 1) / kChunkRows;
+  const int threads = node.n_rows() * layout.n_channels() < kParallelWork ? 1 : options_.n_threads;
+  std::vector<std::vector<std::int32_t>> partial(
+      static_cast<std::size_t>(std::max(threads, 1)),
+      std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kLane, 0));
+  parallel_for(threads, n_blocks, [&](std::size_t block, int thread) {
+    const std::size_t begin = node.begin + block * kChunkRows;
+    const std::size_t count = std::min(kChunkRows, node.end - begin);
+    for (int t = 0; t < layout.n_tiles; ++t)
+      kernels().sum_payload(payload_.tile(t), layout.width, rows_.data() + begin, count,
+                            partial[static_cast<std::size_t>(thread)].data() + t * layout.width);
+  });
+  for (std::size_t other = 1; other < partial.size(); ++other)  // integers: any order gives the same bits
+    for (std::size_t c = 0; c < partial[0].size(); ++c) partial[0][c] += partial[other][c];
+  return std::move(partial[0]);
+}
+
+std::int32_t* HistogramSearch::kept_histogram(int slot, const FeatureTile& tile, int output_tile) {
+  const std::size_t first = static_cast<std::size_t>(output_tile) * matrix_.n_slots + tile.first_slot;
+  return histograms_.data() + static_cast<std::size_t>(slot) * histogram_size_ +
+         first * static_cast<std::size_t>(payload_.layout.width);
+}
+
+// Finds the best split of `built` from its rows and, where given, of its sibling `derived` by subtraction from the
+// parent's histogram, which becomes the sibling's.
+void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot) {
+  const std::size_t n_tiles = matrix_.tiles.size();
+  std::vector<Candidate> found(2 * n_tiles);
+  const std::size_t work =
+      (built->n_rows() * matrix_.features.size() + 4 * matrix_.n_slots) * payload_.layout.n_channels();
+  parallel_for(work < kParallelWork ? 1 : options_.n_threads, n_tiles, [&](std::size_t tile, int thread) {
+    evaluate_tile(matrix_.tiles[tile], scratch_[static_cast<std::size_t>(thread)], *built, derived, parent_slot,
+                  &found[2 * tile]);
+  });
+  for (int which = 0; which < 2; ++which) {
+    Node* node = which == 0 ? built : derived;
+    if (node == nullptr) continue;
+    Candidate best;
+    for (std::size_t tile = 0; tile < n_tiles; ++tile)
+      if (better(found[2 * tile + static_cast<std::size_t>(which)], best))
+        best = found[2 * tile + static_cast<std::size_t>(which)];
+    const double own_score = whole_ != nullptr ? whole_->node(node->totals.data(), node->held, whole_scratch_)
+                                               : finder_.node_score(node->totals.data());
+    const std::size_t involved =
+        node->held.empty() ? static_cast<std::size_t>(payload_.layout.n_outputs) : node->held.size();
+    accept_split(*node, best, own_score, involved, rules_);
+  }
+}
+
+void HistogramSearch::evaluate_tile(const FeatureTile& tile, ThreadScratch& scratch, const Node& built,
+                                    const Node* derived, int parent_slot, Candidate* found) {
+  const PayloadLayout& layout = payload_.layout;
+  const bool scan_built = may_split(built, rules_);
+  for (int t = 0; t < layout.n_tiles; ++t) {
+    std::int32_t* histogram = built.slot >= 0 ? kept_histogram(built.slot, tile, t) : scratch.histogram.data();
+    build_histogram(tile, t, built, histogram);
+    if (scan_built) scan(scratch.built, tile, t, histogram, built);
+    if (derived == nullptr) continue;
+    std::int32_t* parent = kept_histogram(parent_slot, tile, t);
+    kernels().subtract(parent, histogram, tile.n_slots() * static_cast<std::size_t>(layout.width));
+    scan(scratch.derived, tile, t, parent, *derived);
+  }
+  if (scan_built) found[0] = finder_.best(scratch.built, tile, built.totals.data());
+  if (derived != nullptr) found[1] = finder_.best(scratch.derived, tile, derived->totals.data());
+}
+
+void HistogramSearch::scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile,
+                           const std::int32_t* histogram, const Node& node) const {
+  if (output_tile == 0) finder_.begin(scan, tile, histogram, node.totals.data());
+  finder_.add(scan, tile, output_tile, histogram, node.totals.data());
+}
+
+// Algorithm 1 for all features of the tile.
+void HistogramSearch::build_histogram(const FeatureTile& tile, int output_tile, const Node& node,
+                                      std::int32_t* histogram) const {
+  const auto width = static_cast<std::size_t>(payload_.layout.width);
+  std::fill_n(histogram, tile.n_slots() * width, 0);
+  AccumulateTile job{};
+  job.payload = payload_.tile(output_tile);
+  job.width = payload_.layout.width;
+  job.rows = rows_.data() + node.begin;
+  job.n_rows = node.n_rows();
+  job.codes = tile.codes.data();
+  job.wide = tile.wide;
+  job.n_features = tile.n_features();
+  job.slot_begin = tile.slot_begin.data();
+  if (tile.sparse) {
+    job.row_begin = tile.row_begin.data();
+    job.entries = tile.entries.data();
+  }
+  job.histogram = histogram;
+  kernels().accumulate(job);
+  if (tile.sparse) complete_frequent_bins(tile, node.totals.data() + output_tile * payload_.layout.width, histogram);
+}
+
+void HistogramSearch::complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals,
+                                             std::int32_t* histogram) const {
+  const auto width = static_cast<std::size_t>(payload_.layout.width);
+  std::int32_t rest[PayloadLayout::kMaxWidth];
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    std::copy(totals, totals + width, rest);
+    for (std::uint32_t slot = tile.slot_begin[position]; slot < tile.slot_begin[position + 1]; ++slot)
+      kernels().subtract(rest, histogram + slot * width, width);  // the frequent bin itself is still 0
+    std::copy(rest, rest + width, histogram + tile.frequent_slot[position] * width);
+  }
+}
+
+}  // namespace polyleaf

@@ -1,0 +1,78 @@
+// The best split of a node by histograms over all features and outputs (Algorithms 1 and 2), with subtraction.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "binned_matrix.hpp"
+#include "node.hpp"
+#include "payload.hpp"
+#include "split.hpp"
+#include "threads.hpp"
+#include "whole_score.hpp"
+
+namespace polyleaf {
+
+// A fixed number of histograms, the lowest free one first.
+class SlotPool {
+ public:
+  explicit SlotPool(int size);
+  int acquire();  // -1: none is free
+  void release(int& slot);
+  int n_free() const { return static_cast<int>(free_.size()); }
+
+ private:
+  std::vector<int> free_;  // descending
+};
+
+class HistogramSearch : public SplitSearch {
+ public:
+  struct Options {
+    SparseLeaves sparse;
+    const std::uint8_t* feature_mask = nullptr;
+    std::size_t histogram_bytes = 0;  // memory for histograms kept for subtraction
+    int n_threads = 1;
+  };
+  // `histograms` is memory kept between trees.
+  HistogramSearch(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules, const OutputTerms& terms,
+                  const std::vector<std::uint32_t>& rows, const Options& options, Buffer<std::int32_t>& histograms);
+
+  void search_root(Node& root) override;
+  void search_children(Node& parent, Node& left, Node& right) override;
+  void drop(Node& node) override { pool_.release(node.slot); }
+  bool has_room() const override;
+
+ private:
+  struct ThreadScratch {
+    Buffer<std::int32_t> histogram;
+    SplitFinder::Scan built, derived;
+  };
+
+  int pool_size() const;
+  bool keeps_histogram(const Node& node) const;
+  std::vector<std::int32_t> sum_payload(const Node& node) const;
+  std::int32_t* kept_histogram(int slot, const FeatureTile& tile, int output_tile);
+  void evaluate_children(Node& parent, Node& small, Node& large);
+  void evaluate(Node* built, Node* derived, int parent_slot);
+  void evaluate_tile(const FeatureTile& tile, ThreadScratch& scratch, const Node& built, const Node* derived,
+                     int parent_slot, Candidate* found);
+  void scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
+            const Node& node) const;
+  void build_histogram(const FeatureTile& tile, int output_tile, const Node& node, std::int32_t* histogram) const;
+  void complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals, std::int32_t* histogram) const;
+
+  const BinnedMatrix& matrix_;
+  const Payload& payload_;
+  const Rules& rules_;
+  const std::vector<std::uint32_t>& rows_;
+  const Options options_;
+  const std::unique_ptr<WholeScore> whole_;  // null where scores are sums over outputs
+  const SplitFinder finder_;
+  Buffer<std::int32_t>& histograms_;
+  SlotPool pool_;
+  std::size_t histogram_size_ = 0;
+  std::vector<ThreadScratch> scratch_;
+  WholeScore::Scratch whole_scratch_;
+};
+
+}  // namespace polyleaf

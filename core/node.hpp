@@ -1,0 +1,64 @@
+// A node while its tree is being grown.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "rules.hpp"
+
+namespace polyleaf {
+
+struct Node {
+  std::size_t begin = 0;  // its rows, as positions in the array of row numbers
+  std::size_t end = 0;
+  int depth = 0;
+  int slot = -1;  // where its histogram is kept; -1: nowhere
+  int left = -1;  // indices of the visited children
+  int right = -1;
+  Candidate split;
+  double gain = 0.0;  // of the best split; 0: not to be split
+  double path_minimum = std::numeric_limits<double>::infinity();
+  std::vector<std::int32_t> totals;  // sums of its rows, with a lane of slack
+  std::vector<std::int32_t> held;    // sparse leaves: the outputs it says something about
+
+  std::size_t n_rows() const { return end - begin; }
+};
+
+// How the best split of a node is found. The order of the nodes, and what becomes of them, is not its business.
+class SplitSearch {
+ public:
+  virtual ~SplitSearch() = default;
+
+  // Sets split and gain of the root, and of the children of a split whose rows have been told apart. Only nodes that
+  // may be split are searched; the outputs that sparse leaves hold are set for all.
+  virtual void search_root(Node& root) = 0;
+  virtual void search_children(Node& parent, Node& left, Node& right) = 0;
+  // The node stays a leaf: what was kept for it is no longer needed.
+  virtual void drop(Node& node) = 0;
+  // Whether another open node can be afforded; if not, the nodes are visited depth first.
+  virtual bool has_room() const = 0;
+};
+
+// Whether a node may be split at all.
+inline bool may_split(const Node& node, const Rules& rules) {
+  return node.depth < rules.max_depth && node.n_rows() >= 2 * static_cast<std::size_t>(rules.min_samples_leaf) &&
+         rules.max_leaves > 1;
+}
+
+// Whether the number of leaves, not the depth, bounds the tree.
+inline bool leaves_are_scarce(const Rules& rules) {
+  return rules.max_depth > 30 || static_cast<std::int64_t>(rules.max_leaves) < (std::int64_t{1} << rules.max_depth);
+}
+
+// Takes over the best candidate found for a node, if it gains enough. `involved`: how many outputs the node speaks of.
+inline void accept_split(Node& node, const Candidate& best, double own_score, std::size_t involved,
+                         const Rules& rules) {
+  if (best.feature < 0) return;
+  node.split = best;
+  const double gain = split_gain(best.score, own_score);
+  if (gain / static_cast<double>(involved) > rules.min_split_gain)
+    node.gain = gain < std::numeric_limits<double>::max() ? gain : std::numeric_limits<double>::max();
+}
+
+}  // namespace polyleaf

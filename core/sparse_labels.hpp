@@ -1,0 +1,51 @@
+// GBDT-sparse (Si et al. 2017): boosting when labels, scores and gradients are sparse.
+//
+// The loss is clipped such that a cell without label and score has no gradient: max(1 - f, 0)^2 / 2 where the label is
+// set, max(f, 0)^2 / 2 where it is not. Its Hessian counts as 1.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "grow.hpp"
+#include "sparse_search.hpp"
+
+namespace polyleaf {
+
+class SparseLabels {
+ public:
+  // Labels in compressed rows; columns ascending within a row.
+  SparseLabels(std::size_t n_rows, std::size_t n_outputs, const std::int64_t* row_begin, const std::int32_t* label);
+
+  std::size_t n_rows() const { return cells_.size(); }
+  std::size_t n_outputs() const { return n_outputs_; }
+
+  struct Task {
+    const BinnedMatrix* matrix = nullptr;
+    const double* weight = nullptr;       // null: 1 for every row
+    const std::uint32_t* rows = nullptr;  // the sample to grow from, ascending; null: all rows
+    std::size_t n_rows = 0;
+    const std::uint8_t* feature_mask = nullptr;
+  };
+  // Grows a tree for the present scores and adds it to them.
+  GrownTree grow(const Task& task, const GrowSettings& settings);
+
+ private:
+  struct Cell {
+    std::int32_t output;
+    bool labelled;
+    double score;
+    float gradient() const;
+  };
+
+  SparseGradients rounded_gradients(const Task& task, const Rules& rules) const;
+  void fill_leaves(const Task& task, const GrowSettings& settings, const std::vector<std::uint32_t>& rows,
+                   const std::vector<LeafRows>& leaves, GrownTree& tree) const;
+  void add_leaf(const GrownTree& tree, std::size_t leaf, std::size_t width, std::vector<Cell>& row) const;
+  void add_tree(const Task& task, const GrownTree& tree, int n_threads);
+
+  std::size_t n_outputs_;
+  std::vector<std::vector<Cell>> cells_;  // per row, outputs ascending
+};
+
+}  // namespace polyleaf
