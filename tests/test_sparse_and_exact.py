@@ -45,7 +45,7 @@ def test_leaves_of_all_outputs_predict_what_dense_ones_do(sparse_mode, problem):
 
 
 def test_gains_of_sparse_trees_are_realised():
-    """The sum of a tree's gains is what its leaves take off the objective, that of the root as a leaf counted."""
+    """The sum of a tree's gains is what its leaves take off the objective, beyond the root as a leaf."""
     rng = np.random.default_rng(0)
     target = np.column_stack([X[:, i] * rng.normal() + rng.normal(size=len(X)) for i in (10, 20, 30, 40, 50)])
     settings = {"n_estimators": 1, "learning_rate": 1.0, "scale_targets": False, "base_score": 0.0}
