@@ -39,7 +39,7 @@ int BestFirst::take_open() {
 
 bool BestFirst::hopeless(const Node& node) const {
   return best_minima_.size() + 1 == static_cast<std::size_t>(rules_.max_leaves) &&
-         node.path_minimum < best_minima_.top();
+         node.path_minimum < best_minima_.top() - kRounding * largest_score_;
 }
 
 // Takes note of a searched node: open if it can be split, else a leaf.
@@ -49,6 +49,7 @@ void BestFirst::settle(int index, double parent_minimum) {
     search_.drop(settled);
     return;
   }
+  largest_score_ = std::max(largest_score_, settled.split.score);
   settled.path_minimum = std::min(parent_minimum, settled.gain);
   best_minima_.push(settled.path_minimum);
   if (best_minima_.size() + 1 > static_cast<std::size_t>(rules_.max_leaves)) best_minima_.pop();
@@ -98,8 +99,17 @@ BestFirst::Order BestFirst::replay() const {
   };
   create(0);
   for (int n_leaves = 1; !queue.empty() && n_leaves < rules_.max_leaves; ++n_leaves) {
-    const Entry entry = queue.top();
+    Entry entry = queue.top();
     queue.pop();
+    std::vector<Entry> equal;  // but for rounding, and created earlier or later
+    while (!queue.empty() && queue.top().gain >= entry.gain - kRounding * largest_score_) {
+      equal.push_back(queue.top());
+      queue.pop();
+    }
+    for (Entry& other : equal) {
+      if (other.created < entry.created) std::swap(other, entry);
+      queue.push(other);
+    }
     order.left[static_cast<std::size_t>(entry.created)] = static_cast<std::int32_t>(order.nodes.size());
     create(entry.node->left);
     create(entry.node->right);

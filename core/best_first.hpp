@@ -50,6 +50,7 @@ class BestFirst {
   std::vector<Node> nodes_;
   std::vector<int> open_;
   std::priority_queue<double, std::vector<double>, std::greater<double>> best_minima_;
+  double largest_score_ = 0.0;  // of any split found: gains that differ by kRounding of it are equal
 };
 
 }  // namespace polyleaf

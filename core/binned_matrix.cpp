@@ -11,6 +11,8 @@ constexpr std::uint32_t kTileSlots = 2048;
 constexpr std::size_t kTileFeatures = 64;
 // From this share of its most frequent bin on, a feature is cheaper to visit cell by cell.
 constexpr double kSparseShare = 0.5;
+// Where the entries of a sparse tile are counted in 32 bits.
+constexpr std::size_t kMostSparseRows = (std::size_t{1} << 32) / kTileFeatures - 1;
 constexpr std::size_t kSampleRows = 2048;
 constexpr std::size_t kBlockRows = 1024;
 constexpr std::size_t kStrip = 128;
@@ -31,7 +33,7 @@ Frequent frequent_bin(const MatrixView& x, std::size_t column, const FeatureBins
   }
   const auto most = std::max_element(counts.begin(), counts.end());
   return {static_cast<std::uint32_t>(most - counts.begin()),
-          static_cast<double>(*most) >= kSparseShare * static_cast<double>(n_sample)};
+          x.n_rows <= kMostSparseRows && static_cast<double>(*most) >= kSparseShare * static_cast<double>(n_sample)};
 }
 
 void lay_out_tiles(BinnedMatrix& matrix, const std::vector<Frequent>& frequent) {

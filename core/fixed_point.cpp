@@ -8,8 +8,10 @@
 namespace polyleaf {
 namespace {
 
-// The power of two that weights are multiples of, such that they become integers of moderate size; where there is none,
-// one that brings their mean close to 1. Only the ratios of weights matter to it.
+// The power of two that weights are multiples of, where that makes small integers of them: then weight 2 equals the row
+// twice, to the last bit. Each such integer takes from the 31 bits of a gradient; where that would be too much, a power
+// of two far above the weights, so that rounding a row before its weight is applied changes nothing. Only the ratios of
+// weights matter.
 double weight_grid(const double* weight, std::size_t n, double total) {
   int lowest = std::numeric_limits<int>::max();  // exponent of the lowest bit set in any weight
   for (std::size_t row = 0; row < n; ++row) {
@@ -20,7 +22,8 @@ double weight_grid(const double* weight, std::size_t n, double total) {
     lowest = std::min(lowest, exponent - 53 + std::ilogb(static_cast<double>(bit)));
   }
   const double unit = std::ldexp(1.0, lowest);
-  return total / unit <= 0x1p29 ? unit : std::ldexp(1.0, std::ilogb(total / static_cast<double>(n)));
+  if (total / unit <= std::max(0x1p16, 4.0 * static_cast<double>(n))) return unit;
+  return std::ldexp(1.0, std::ilogb(total / static_cast<double>(n)) + 16);
 }
 
 }  // namespace

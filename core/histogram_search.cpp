@@ -141,7 +141,7 @@ std::int32_t* HistogramSearch::kept_histogram(int slot, const FeatureTile& tile,
 // parent's histogram, which becomes the sibling's.
 void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot) {
   const std::size_t n_tiles = matrix_.tiles.size();
-  std::vector<Candidate> found(2 * n_tiles);
+  std::vector<BestCandidate> found(2 * n_tiles);
   const std::size_t work =
       (built->n_rows() * matrix_.features.size() + 4 * matrix_.n_slots) * payload_.layout.n_channels();
   parallel_for(work < kParallelWork ? 1 : options_.n_threads, n_tiles, [&](std::size_t tile, int thread) {
@@ -151,20 +151,18 @@ void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot) {
   for (int which = 0; which < 2; ++which) {
     Node* node = which == 0 ? built : derived;
     if (node == nullptr) continue;
-    Candidate best;
-    for (std::size_t tile = 0; tile < n_tiles; ++tile)
-      if (better(found[2 * tile + static_cast<std::size_t>(which)], best))
-        best = found[2 * tile + static_cast<std::size_t>(which)];
+    BestCandidate best;
+    for (std::size_t tile = 0; tile < n_tiles; ++tile) best.merge(found[2 * tile + static_cast<std::size_t>(which)]);
     const double own_score = whole_ != nullptr ? whole_->node(node->totals.data(), node->held, whole_scratch_)
                                                : finder_.node_score(node->totals.data());
     const std::size_t involved =
         node->held.empty() ? static_cast<std::size_t>(payload_.layout.n_outputs) : node->held.size();
-    accept_split(*node, best, own_score, involved, rules_);
+    accept_split(*node, best.chosen, own_score, involved, rules_);
   }
 }
 
 void HistogramSearch::evaluate_tile(const FeatureTile& tile, ThreadScratch& scratch, const Node& built,
-                                    const Node* derived, int parent_slot, Candidate* found) {
+                                    const Node* derived, int parent_slot, BestCandidate* found) {
   const PayloadLayout& layout = payload_.layout;
   const bool scan_built = may_split(built, rules_);
   for (int t = 0; t < layout.n_tiles; ++t) {

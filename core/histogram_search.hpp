@@ -55,7 +55,7 @@ class HistogramSearch : public SplitSearch {
   void evaluate_children(Node& parent, Node& small, Node& large);
   void evaluate(Node* built, Node* derived, int parent_slot);
   void evaluate_tile(const FeatureTile& tile, ThreadScratch& scratch, const Node& built, const Node* derived,
-                     int parent_slot, Candidate* found);
+                     int parent_slot, BestCandidate* found);
   void scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
             const Node& node) const;
   void build_histogram(const FeatureTile& tile, int output_tile, const Node& node, std::int32_t* histogram) const;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int32_t kMissingLeft = std::int32_t{1} << 30;
 constexpr std::size_t kBlockRows = 64;
+constexpr std::size_t kStepsOfATree = 16;    // about what a row costs in one
 constexpr std::size_t kBlockValues = 65536;  // of the table: what a block may hold at most
 
 }  // namespace
@@ -37,9 +38,10 @@ Predictor::Predictor(const ForestArrays& in)
 
 // Calls visit(row, count, block, stride) for each block of rows; block holds them as float64, `stride` apart.
 template <class Visit>
-void Predictor::over_blocks(const MatrixView& x, int n_threads, Visit&& visit) const {
+void Predictor::over_blocks(const MatrixView& x, std::size_t n_trees, int n_threads, Visit&& visit) const {
   const std::size_t m = x.n_columns;
   const std::size_t rows = std::max<std::size_t>(1, std::min(kBlockRows, kBlockValues / std::max<std::size_t>(m, 1)));
+  if (x.n_rows * (m + n_trees * kStepsOfATree) < kParallelWork) n_threads = 1;
   std::vector<Buffer<double>> buffers;
   for (int t = 0; t < std::max(1, n_threads); ++t) buffers.emplace_back(rows * m);
   parallel_for(n_threads, (x.n_rows + rows - 1) / rows, [&](std::size_t block, int thread) {
@@ -69,36 +71,38 @@ const PackedNode* find_leaf(const PackedNode* tree, const double* row) {
 
 void Predictor::add(const MatrixView& x, std::size_t begin, std::size_t end, double* raw, std::size_t n_outputs,
                     int n_threads) const {
-  over_blocks(x, n_threads, [&](std::size_t first, std::size_t count, const double* block, std::size_t stride) {
-    for (std::size_t t = begin; t < end; ++t) {
-      const PackedNode* tree = nodes_.data() + node_begin_[t];
-      const std::int32_t width = tree_width_[t];
-      double* out = raw + first * n_outputs + tree_output_[t];
-      for (std::size_t i = 0; i < count; ++i, out += n_outputs) {
-        const auto leaf = static_cast<std::size_t>(find_leaf(tree, block + i * stride)->left);
-        const float* value = values_ + leaf_begin_[leaf];
-        if (value_output_ == nullptr) {
-          for (std::int32_t j = 0; j < width; ++j) out[j] += static_cast<double>(value[j]);
-        } else {
-          const std::int32_t* output = value_output_ + leaf_begin_[leaf];
-          for (std::int32_t j = 0; j < width; ++j) out[output[j]] += static_cast<double>(value[j]);
-        }
-      }
-    }
-  });
+  over_blocks(x, end - begin, n_threads,
+              [&](std::size_t first, std::size_t count, const double* block, std::size_t stride) {
+                for (std::size_t t = begin; t < end; ++t) {
+                  const PackedNode* tree = nodes_.data() + node_begin_[t];
+                  const std::int32_t width = tree_width_[t];
+                  double* out = raw + first * n_outputs + tree_output_[t];
+                  for (std::size_t i = 0; i < count; ++i, out += n_outputs) {
+                    const auto leaf = static_cast<std::size_t>(find_leaf(tree, block + i * stride)->left);
+                    const float* value = values_ + leaf_begin_[leaf];
+                    if (value_output_ == nullptr) {
+                      for (std::int32_t j = 0; j < width; ++j) out[j] += static_cast<double>(value[j]);
+                    } else {
+                      const std::int32_t* output = value_output_ + leaf_begin_[leaf];
+                      for (std::int32_t j = 0; j < width; ++j) out[output[j]] += static_cast<double>(value[j]);
+                    }
+                  }
+                }
+              });
 }
 
 void Predictor::apply(const MatrixView& x, std::size_t begin, std::size_t end, std::int32_t* leaves,
                       int n_threads) const {
   const std::size_t n_trees = end - begin;
-  over_blocks(x, n_threads, [&](std::size_t first, std::size_t count, const double* block, std::size_t stride) {
-    for (std::size_t t = begin; t < end; ++t) {
-      const PackedNode* tree = nodes_.data() + node_begin_[t];
-      for (std::size_t i = 0; i < count; ++i)
-        leaves[(first + i) * n_trees + (t - begin)] =
-            static_cast<std::int32_t>(find_leaf(tree, block + i * stride) - tree);
-    }
-  });
+  over_blocks(x, n_trees, n_threads,
+              [&](std::size_t first, std::size_t count, const double* block, std::size_t stride) {
+                for (std::size_t t = begin; t < end; ++t) {
+                  const PackedNode* tree = nodes_.data() + node_begin_[t];
+                  for (std::size_t i = 0; i < count; ++i)
+                    leaves[(first + i) * n_trees + (t - begin)] =
+                        static_cast<std::int32_t>(find_leaf(tree, block + i * stride) - tree);
+                }
+              });
 }
 
 }  // namespace polyleaf

@@ -42,7 +42,7 @@ class Predictor {
     std::int32_t left;     // of a leaf: index into leaf_begin_
   };
   template <class Visit>
-  void over_blocks(const MatrixView& x, int n_threads, Visit&& visit) const;
+  void over_blocks(const MatrixView& x, std::size_t n_trees, int n_threads, Visit&& visit) const;
 
   std::vector<PackedNode> nodes_;
   std::vector<std::size_t> node_begin_;

@@ -20,6 +20,10 @@ struct Rules {
   double reg_alpha;
 };
 
+// Sums over outputs depend on the order of the outputs in their last bits: scores that differ by less than this
+// share of them are equal.
+constexpr double kRounding = 1e-12;
+
 // L1 regularisation shrinks the gradient sum towards 0.
 POLYLEAF_RULE double soft_threshold(double gradient, double alpha) {
   const double magnitude = (gradient < 0 ? -gradient : gradient) - alpha;
@@ -42,7 +46,7 @@ POLYLEAF_RULE double leaf_value(double gradient, double denominator) {
 // Gain with the factor 1/2. Differences within rounding of 0 are no gain: a node of equal rows is not split.
 POLYLEAF_RULE double split_gain(double children_score, double parent_score) {
   const double gain = 0.5 * (children_score - parent_score);
-  return gain > 1e-12 * children_score ? gain : 0;
+  return gain > kRounding * children_score ? gain : 0;
 }
 
 struct Candidate {
@@ -53,12 +57,28 @@ struct Candidate {
   bool missing_seen = false;  // the node had missing values of this feature
 };
 
-// The larger score; ties go to the lower feature, then bin, then missing values to the right.
-POLYLEAF_RULE bool better(const Candidate& a, const Candidate& b) {
-  if (a.score != b.score) return a.score > b.score;
-  if (a.feature != b.feature) return a.feature < b.feature;
-  if (a.bin != b.bin) return a.bin < b.bin;
-  return !a.missing_left && b.missing_left;
-}
+POLYLEAF_RULE bool reaches(double score, double highest) { return score >= highest * (1 - kRounding); }
+
+// The largest score; ties go to the lower feature, then bin, then missing values to the right.
+struct BestCandidate {
+  Candidate chosen;
+  double highest = -1;
+
+  void offer(const Candidate& candidate) { merge({candidate, candidate.score}); }
+  void merge(const BestCandidate& other) {
+    if (other.chosen.feature < 0) return;
+    const bool keeps = chosen.feature >= 0 && reaches(chosen.score, other.highest);
+    const bool takes = chosen.feature < 0 || reaches(other.chosen.score, highest);
+    if (takes && (!keeps || precedes(other.chosen, chosen))) chosen = other.chosen;
+    if (other.highest > highest) highest = other.highest;
+  }
+
+ private:
+  static bool precedes(const Candidate& a, const Candidate& b) {
+    if (a.feature != b.feature) return a.feature < b.feature;
+    if (a.bin != b.bin) return a.bin < b.bin;
+    return !a.missing_left && b.missing_left;
+  }
+};
 
 }  // namespace polyleaf

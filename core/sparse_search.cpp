@@ -141,22 +141,22 @@ void SparseSearch::search_children(Node& parent, Node& left, Node& right) {
 
 void SparseSearch::search(Node& node, const Compact& sums) {
   if (!may_split(node, rules_)) return;
-  std::vector<Candidate> found(matrix_.features.size());
+  std::vector<BestCandidate> found(matrix_.features.size());
   parallel_for(n_threads_, matrix_.features.size(), [&](std::size_t feature, int thread) {
     if (feature_mask_ != nullptr && feature_mask_[feature] == 0) return;
     found[feature] = best_of_feature(node, sums, feature, scratch_[static_cast<std::size_t>(thread)]);
   });
-  Candidate best;
-  for (const Candidate& candidate : found)
-    if (better(candidate, best)) best = candidate;
+  BestCandidate best;
+  for (const BestCandidate& of_feature : found) best.merge(of_feature);
   compute_terms(sums, sums.totals.data(), sums.weight, scratch_[0]);
   double own_score = 0.0;
   for (std::size_t a = 0; a < sums.outputs.size(); ++a)
     if (std::binary_search(node.held.begin(), node.held.end(), sums.outputs[a])) own_score += scratch_[0].terms.left[a];
-  accept_split(node, best, own_score, node.held.size(), rules_);
+  accept_split(node, best.chosen, own_score, node.held.size(), rules_);
 }
 
-Candidate SparseSearch::best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s) const {
+BestCandidate SparseSearch::best_of_feature(const Node& node, const Compact& sums, std::size_t feature,
+                                            Scratch& s) const {
   const FeatureBins& bins = matrix_.features[feature];
   const std::size_t n = node.n_rows();
   // The node's rows in the order of their bins (counting sort).
@@ -190,7 +190,7 @@ Candidate SparseSearch::best_of_feature(const Node& node, const Compact& sums, s
     return rules_.min_child_weight <= 0 ||
            static_cast<double>(weight) * gradients_.weight_unit >= rules_.min_child_weight;
   };
-  Candidate best;
+  BestCandidate best;
   std::int64_t left_weight = 0;
   for (std::size_t bin = 0; bin < value_bins; ++bin) {
     if (s.bin_begin[bin] == s.bin_begin[bin + 1]) continue;
@@ -207,12 +207,12 @@ Candidate SparseSearch::best_of_feature(const Node& node, const Compact& sums, s
         left = s.with_missing.data();
       }
       Candidate candidate;
-      candidate.score = score(sums, left, weight, best.score, s);
+      candidate.score = score(sums, left, weight, best.highest, s);
       candidate.feature = static_cast<int>(feature);
       candidate.bin = static_cast<int>(bin);
       candidate.missing_left = missing_left;
       candidate.missing_seen = n_missing > 0;
-      if (better(candidate, best)) best = candidate;
+      best.offer(candidate);
     }
   }
   return best;

@@ -58,7 +58,7 @@ class SparseSearch : public SplitSearch {
   double score(const Compact& node, const std::int32_t* left, std::int64_t left_weight, double enough,
                Scratch& s) const;
   void search(Node& node, const Compact& sums);
-  Candidate best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s) const;
+  BestCandidate best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s) const;
   double inverse(std::int64_t weight) const;
   std::vector<std::int32_t> choose(const std::vector<double>& terms, const std::vector<std::int32_t>& outputs,
                                    Scratch& s) const;

@@ -209,11 +209,11 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
   }
 }
 
-Candidate SplitFinder::best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const {
+BestCandidate SplitFinder::best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const {
   if (whole_ != nullptr) score_whole(scan, tile, totals);
   // Tile by tile, a diagonal Hessian is summed over the outputs.
   const double share = diagonal() && whole_ == nullptr ? 1.0 / payload_.layout.n_outputs : 1.0;
-  Candidate best;
+  BestCandidate best;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     for (std::size_t s = scan.step_begin[position]; s < scan.step_begin[position + 1]; ++s) {
       const Step& step = scan.steps[s];
@@ -227,7 +227,7 @@ Candidate SplitFinder::best(Scan& scan, const FeatureTile& tile, const std::int3
         candidate.bin = static_cast<int>(step.slot - tile.slot_begin[position]);
         candidate.missing_left = missing_left;
         candidate.missing_seen = scan.missing_seen[position] != 0;
-        if (better(candidate, best)) best = candidate;
+        best.offer(candidate);
       }
     }
   }

@@ -49,7 +49,7 @@ class SplitFinder {
   void begin(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram, const std::int32_t* totals) const;
   void add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
            const std::int32_t* totals) const;
-  Candidate best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
+  BestCandidate best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
 
  private:
   bool diagonal() const { return payload_.layout.hessian == HessianKind::kDiagonal; }

@@ -11,7 +11,6 @@ The compiled core must grow the same trees; problems.py draws problems to compar
 polyleaf.
 """
 
-import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +25,10 @@ Bools = NDArray[np.bool_]
 
 
 # ---- Inputs -------------------------------------------------------------------------------------------
+
+
+# Sums in another order differ in their last bits: what differs by less than this share is equal.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,12 +180,12 @@ def score(node: Sums, rules: Rules, held: Bools | None = None) -> Floats:
 def split_gain(parent: Sums, left: Sums, right: Sums, rules: Rules, held: Bools | None = None) -> Floats:
     """The gain of a split (eq. 9 with eq. 16), -inf where the rules forbid it; held: the parent's outputs.
 
-    A difference within rounding of 0 (1e-12 of the children's score) is no gain.
+    A difference within rounding of 0 is no gain.
     """
     of_left, of_right = outputs_of_children(left, right, rules)
     children = score(left, rules, of_left) + score(right, rules, of_right)
     gain = 0.5 * (children - score(parent, rules, held))
-    gain = np.where((gain > 0) & (gain <= 1e-12 * children), 0.0, gain)
+    gain = np.where((gain > 0) & (gain <= ROUNDING * children), 0.0, gain)
     allowed = (
         (np.minimum(left.cnt, right.cnt) >= max(rules.min_samples_leaf, 1))
         & (left.H.mean(axis=-1) >= rules.min_child_weight)
@@ -294,7 +297,11 @@ def candidates(problem: Problem, rows: Ints, held: Bools | None = None) -> Itera
 
 def find_split(problem: Problem, rows: Ints, held: Bools | None = None) -> Split | None:
     """The best candidate (the first of equals), if its mean gain over outputs (appendix B) is worth it."""
-    best = max(candidates(problem, rows, held), key=lambda split: split.gain, default=None)
+    options = list(candidates(problem, rows, held))
+    highest = max((split.gain for split in options), default=-np.inf)
+    # Gains that differ by no more than rounding are equal.
+    slack = ROUNDING * (2 * highest + float(score(sums(problem, rows), problem.rules, held)))
+    best = next((split for split in options if split.gain >= highest - slack), None)
     if best is None or best.gain <= 0 or best.gain / problem.n_involved <= problem.rules.min_split_gain:
         return None
     return choose_missing_side(problem, rows, best)
@@ -348,7 +355,7 @@ def grow_tree(problem: Problem) -> Tree:
     held_by: list[Bools] = []
     split_of: dict[int, Split] = {}
     left_of: dict[int, int] = {}
-    queue: list[tuple[float, int, Split]] = []  # the largest gain first, then the node created first
+    queue: dict[int, Split] = {}  # the largest gain first; of equal ones the node created first
 
     def add_node(rows: Ints, depth: int, held: Bools) -> None:
         node = len(rows_of)
@@ -358,12 +365,17 @@ def grow_tree(problem: Problem) -> Tree:
         if rules.max_depth is None or depth < rules.max_depth:
             split = find_split(problem, rows, held)
             if split is not None:
-                heapq.heappush(queue, (-split.gain, node, split))
+                queue[node] = split
 
     every_row = np.arange(len(problem.codes))
     add_node(every_row, 0, best_outputs(sums(problem, every_row), rules))
     while queue and (rules.max_leaves is None or len(split_of) + 1 < rules.max_leaves):
-        _, node, split = heapq.heappop(queue)
+        highest = max(split.gain for split in queue.values())
+        slack = ROUNDING * max(
+            float(score(sums(problem, rows_of[node]), rules, held_by[node])) for node in queue
+        )
+        node = min(node for node, split in queue.items() if split.gain >= highest * (1 - ROUNDING) - slack)
+        split = queue.pop(node)
         split_of[node], left_of[node] = split, len(rows_of)
         rows = rows_of[node]
         left = split_rows(problem, rows, split)

@@ -389,8 +389,7 @@ def softmax_gradient(y, raw):
 
 
 def test_custom_objective_equals_the_built_in_one():
-    """Up to the split score of the built-in one, which may divide by the variance of the targets."""
-    built_in = Regressor(scale_targets=False).fit(X, Y3).predict(X)
+    built_in = Regressor().fit(X, Y3).predict(X)
     np.testing.assert_allclose(
         Regressor(objective=squared).fit(X, Y3).predict(X), built_in, rtol=1e-3, atol=1e-3
     )
@@ -744,3 +743,53 @@ def test_clean_fit_warns_about_nothing():
         warnings.simplefilter("error")
         for make, y in ((Regressor, Y3), (Classifier, CODES), (Classifier, LABELS)):
             make().fit(X, y, eval_set=(X, y)).predict(X)
+
+
+def test_callables_cannot_write_to_the_users_targets():
+    def destroys(y, raw):
+        y[:] = 0
+        return raw, raw
+
+    targets = np.ascontiguousarray(Y3, dtype=np.float64).copy()
+    kept = targets.copy()
+    with pytest.raises(ValueError, match="read-only"):
+        Regressor(objective=destroys).fit(X, targets)
+    with pytest.raises(ValueError, match="read-only"):
+        Regressor(eval_metric=lambda y, p: destroys(y, p)[0].sum()).fit(X, targets, eval_set=(X, targets))
+    np.testing.assert_array_equal(targets, kept)
+
+
+def test_an_objectives_own_arithmetic_error_comes_through():
+    with pytest.raises(ZeroDivisionError):
+        Regressor(objective=lambda y, raw: 1 / 0).fit(X, Y3)
+
+
+def test_a_constant_target_does_not_hinder_the_others():
+    """Whatever its base score: no split can tell its rows apart."""
+    targets = np.column_stack([Y3[:, 0], np.full(len(X), 1000.0)])
+    model = Regressor(base_score=0.0, n_estimators=30, min_samples_leaf=5).fit(X, targets)
+    assert (model._forest.left >= 0).sum() > 30
+
+
+def test_a_callable_metric_gets_the_weights_it_has_an_argument_for():
+    weight = np.linspace(0.1, 5, len(X))
+    settings = {"n_estimators": 3, "eval_metric": [mean_squared_error, "mse"]}
+    model = Regressor(**settings).fit(X, Y3, eval_set=(X, Y3), eval_sample_weight=weight)
+    history = model.evals_result_["validation_0"]
+    np.testing.assert_allclose(history["mean_squared_error"], history["mse"])
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        Regressor(eval_metric=lambda y, p: 0.0).fit(X, Y3, eval_set=(X, Y3), eval_sample_weight=weight)
+
+
+def test_importances_end_with_the_best_round():
+    model = Regressor(n_estimators=60, early_stopping_rounds=3, learning_rate=1.0, min_samples_leaf=5)
+    model.fit(X[::2], Y3[::2], eval_set=(X[1::2], Y3[1::2]))
+    assert model.best_iteration_ < model.n_estimators_ - 1
+    importance = model._forest.importance("gain", model.best_iteration_ + 1)
+    np.testing.assert_allclose(model.feature_importances_, importance / importance.sum())
+
+
+def test_dates_in_a_frame_are_named():
+    frame = pd.DataFrame({"a": np.arange(40.0), "when": pd.date_range("2020-01-01", periods=40)})
+    with pytest.raises((TypeError, ValueError), match="when"):
+        Regressor().fit(frame, np.arange(40.0))

@@ -135,3 +135,25 @@ def test_few_leaves_are_the_best_first_ones(max_leaves: int) -> None:
             changed = replace(problem, rules=rules)
             if is_clear_cut(changed, grow_tree(changed), 1e-9):
                 assert_same_tree(changed, grow(changed))
+
+
+@pytest.mark.parametrize("kind", ["float32", "large integers", "many bits"])
+def test_any_weights_leave_the_gradients_their_precision(kind: str) -> None:
+    """Weights that are no small integers do not take bits from the gradients they are multiplied with."""
+    compared = 0
+    for seed in range(3000, 3060):
+        problem = random_problem(seed)
+        rng = np.random.default_rng(seed)
+        n = len(problem.codes)
+        weight = {
+            "float32": rng.random(n, dtype=np.float32).astype(np.float64) + 1e-3,
+            "large integers": rng.integers(1, 9_000_000, size=n).astype(np.float64),
+            "many bits": rng.integers(1, 2**20, size=n) / 2**20,
+        }[kind]
+        changed = replace(
+            problem, weight=weight, rules=replace(problem.rules, reg_lambda=0.5 * weight.mean())
+        )
+        if is_clear_cut(changed, grow_tree(changed), 1e-6):
+            assert_same_tree(changed, grow(changed))
+            compared += 1
+    assert compared > 30

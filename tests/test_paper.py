@@ -230,7 +230,7 @@ def test_confidence_is_the_papers_definition() -> None:
 
 
 def _record(experiment: str, data: str, method: str, seed: int, **result: Any) -> Record:
-    details = {"max_depth": 4, "learning_rate": 0.1, "source": "a test", "checksum": 1}
+    details = {"max_depth": 4, "learning_rate": 0.1, "source": "a test", "threads": 2, "rounds": 10}
     run = Run("full", experiment, data, method, seed, details)
     shape = {"shape": [1038, 446, 8, 10]}
     return Record(run, {**shape, **result}, "2026-01-02", "a machine", {"polyleaf": "0.2"})
@@ -243,7 +243,7 @@ def test_store_gives_back_what_it_got(tmp_path: Path) -> None:
     again = Store(tmp_path / "new" / "folder")
     assert again.records == [record]
     assert again.get(record.run) == record
-    assert again.get(replace(record.run, details={**record.run.details, "checksum": 2})) is None
+    assert again.get(replace(record.run, details={**record.run.details, "threads": 1})) is None
 
 
 def test_store_drops_a_line_that_was_being_written(tmp_path: Path) -> None:

@@ -724,3 +724,18 @@ def test_very_deep_trees():
     for node in np.flatnonzero(left >= 0):
         depth[left[node] : left[node] + 2] = depth[node] + 1
     assert depth.max() == n - 1
+
+
+def test_ties_do_not_depend_on_the_order_of_the_classes():
+    """Of candidates of equal gain but different sums the lowest wins, whatever the order of outputs."""
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        n_classes = int(rng.integers(3, 8))
+        y = np.repeat(np.arange(n_classes), 8)
+        X = rng.integers(0, 3, size=(len(y), 4)).astype(float)
+        order = rng.permutation(n_classes)
+        settings = {"n_estimators": 1, "min_samples_leaf": 1, "max_depth": 3, "n_jobs": 1}
+        forest = PolyleafClassifier(**settings).fit(X, y)._forest
+        permuted = PolyleafClassifier(**settings).fit(X, order[y])._forest
+        np.testing.assert_array_equal(forest.feature, permuted.feature)
+        np.testing.assert_array_equal(forest.threshold, permuted.threshold)

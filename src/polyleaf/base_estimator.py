@@ -132,6 +132,11 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         )
         data = Dataset(rows.name, table, coding.encode(labels), weight)
         eval_data = [checked._eval_dataset(one, coding) for one in evals]
+        for metric in metrics:
+            if not metric.takes_weight and any(one.weight is not None for one in eval_data):
+                raise ValueError(
+                    f"eval_sample_weight was given, but eval_metric {metric.name!r} takes no sample_weight."
+                )
 
         with Progress(settings.n_estimators, int(params["verbose"]), bool(evals)) as progress:
             result = train(data, eval_data, loss, metrics, settings, progress)
@@ -218,7 +223,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         self._check_param("importance_type")
-        importance = self._forest.importance(self.importance_type)
+        importance = self._forest.importance(self.importance_type, self.best_iteration_ + 1)
         total = importance.sum()
         return importance / total if total > 0 else importance
 

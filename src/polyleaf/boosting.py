@@ -125,6 +125,7 @@ def train(
     trees: list[tuple[Tree, int]] = []
     interrupted = False
     try:
+        trainer.prepare()
         for number in range(settings.n_estimators):
             grown = trainer.round(number)
             if evals:
@@ -152,10 +153,14 @@ class _Trainer:
         self._settings = settings
         self._base = base
         self.unit, self._gain_weight = loss.scales(data.y, data.weight, base, settings.scale_targets)
-        matrix = bin_table(data.X, data.weight, settings.max_bins, settings.n_threads)
-        self._grower = TreeGrower(matrix, settings.rules(), settings.learning_rate, settings.n_threads)
         joint = settings.multi_strategy == "multi_output_tree"
         self.trees_per_round = 1 if joint else loss.n_outputs
+
+    def prepare(self) -> None:
+        """Bin the table and set up the scores."""
+        settings = self._settings
+        matrix = bin_table(self._data.X, self._data.weight, settings.max_bins, settings.n_threads)
+        self._grower = TreeGrower(matrix, settings.rules(), settings.learning_rate, settings.n_threads)
         self._start()
 
     def _start(self) -> None:
@@ -163,11 +168,11 @@ class _Trainer:
 
     def round(self, number: int) -> list[tuple[Tree, int]]:
         """Grow one round's trees and add them to the training scores."""
+        gradient, hessian = self._loss.gradients(self._data.y, self._raw, self._settings.n_threads)
+        rows, features = self._sample(number)
+        width = self._loss.n_outputs // self.trees_per_round
+        grown = []
         try:
-            gradient, hessian = self._loss.gradients(self._data.y, self._raw, self._settings.n_threads)
-            rows, features = self._sample(number)
-            width = self._loss.n_outputs // self.trees_per_round
-            grown = []
             for first in range(0, self._loss.n_outputs, width):
                 part = slice(first, first + width)
                 tree = self._grower.grow(
@@ -182,7 +187,7 @@ class _Trainer:
                     feature_mask=features,
                 )
                 grown.append((tree, first))
-        except ArithmeticError as error:
+        except OverflowError as error:
             raise ValueError(
                 f"round {number}: {error}: targets or weights are too large, or learning_rate is"
             ) from error

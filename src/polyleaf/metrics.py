@@ -5,6 +5,7 @@ To be called by users: `rmse_per_output`, `top1_accuracy`, `precision_at_k`, `nd
 
 from __future__ import annotations
 
+import inspect
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
+from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights, read_only
 from polyleaf.data.targets import TargetKind
 from polyleaf.params import metric_family
 
@@ -44,11 +45,14 @@ class Metric:
         Which way early stopping looks.
     function : callable (y, prediction, weight) -> float
         `weight` may be None.
+    takes_weight : bool
+        Whether it makes use of weights; a callable of the user's does if it has an argument `sample_weight`.
     """
 
     name: str
     greater_is_better: bool
     function: MetricFunction
+    takes_weight: bool = True
 
 
 def make_metrics(
@@ -105,19 +109,29 @@ def _named(name: str, kind: TargetKind, n_labels: int | None) -> Metric:
     return Metric(name, family in _GREATER_IS_BETTER, found)
 
 
+def _shielded(values: Array | CsrMatrix) -> Array | CsrMatrix:
+    """Return dense values as a view that cannot be written to: they may be the user's own."""
+    return read_only(values) if isinstance(values, np.ndarray) else values
+
+
 def _custom(function: Callable[..., Any]) -> Metric:
     name = getattr(function, "__name__", type(function).__name__)
+    try:
+        takes_weight = "sample_weight" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        takes_weight = False
 
     def measured(
         y: Array | CsrMatrix, prediction: FloatArray | CsrMatrix, weight: FloatArray | None
     ) -> float:
-        value = function(y, prediction)
+        weights = {"sample_weight": weight} if takes_weight and weight is not None else {}
+        value = function(_shielded(y), _shielded(prediction), **weights)
         try:
             return float(value)
         except (TypeError, ValueError) as error:
             raise TypeError(f"eval_metric {name!r} must return a number; got {value!r}.") from error
 
-    return Metric(name, False, measured)
+    return Metric(name, False, measured, takes_weight)
 
 
 # --- for users ---------------------------------------------------------------------------------------------

@@ -154,9 +154,10 @@ class Forest:
             return np.empty((len(X), 0), dtype=np.int32)
         return self._predictor.apply(X, 0, n_trees, n_threads)
 
-    def importance(self, kind: str) -> FloatArray:
+    def importance(self, kind: str, n_rounds: int | None = None) -> FloatArray:
         """Return, per feature, the sum of the gains of its splits ("gain") or their number ("split")."""
         inner = self.left >= 0
+        inner[self.node_begin[self._trees(n_rounds)] :] = False
         weights = self.gain[inner] if kind == "gain" else None
         return np.bincount(self.feature[inner], weights=weights, minlength=self.n_features).astype(np.float64)
 

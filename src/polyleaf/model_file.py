@@ -69,7 +69,9 @@ def write_model(path: str | os.PathLike[str], model: SavedModel) -> None:
     model : SavedModel
         What to write.
     """
-    target = Path(_path_text(path))
+    target = Path(os.path.realpath(_path_text(path)))  # a link stays one
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to save the model in")
     page = {"sha256": _NO_SUM, **_describe(model)}
     text = json.dumps(page, separators=(",", ":"), allow_nan=False)
     content = bytearray(safetensors.numpy.save(model.forest.to_arrays(), metadata={_METADATA_KEY: text}))

@@ -288,7 +288,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         "min_split_gain",
         Real(0),
         0.0,
-        "A node is split only when the gain of its best split, averaged over the outputs, is greater.",
+        "A node is split only when the gain of its best split, averaged over the outputs, is greater. (Of a "
+        "regressor with `scale_targets`, gains are in units of the targets' variance.)",
     ),
     Parameter(
         "min_child_weight",
@@ -306,7 +307,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "colsample_bytree",
         Real(0, 1, open_low=True),
         1.0,
-        "Share of the features drawn, without replacement, for each tree.",
+        "Share of the features drawn, without replacement, for each round.",
     ),
     Parameter(
         "objective",
@@ -391,7 +392,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         ChoiceList(METRICS["regressor"]),
         None,
         'What is computed on the evaluation sets after each round. None: "rmse". A callable '
-        "`(y, prediction) -> float` is minimised.",
+        "`(y, prediction) -> float` is minimised; one with an argument `sample_weight` gets the row weights.",
         ("regressor",),
     ),
     Parameter(

@@ -20,6 +20,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Cells looked at together when searching for infinities: bounds the memory of the temporary mask.
 _BLOCK_CELLS = 1 << 20
+# Of row weights: squares of sums of weighted gradients stay within float64.
+_LARGEST_TOTAL = 1e140
 
 
 def check_features(estimator: object, X: object, *, reset: bool, name: str = "X") -> Array:
@@ -50,15 +52,25 @@ def check_features(estimator: object, X: object, *, reset: bool, name: str = "X"
             estimator, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False, order=None
         )
     except (TypeError, ValueError) as error:
+        _name_column_without_numbers(X, name)
         if name == "X" and "X " in str(error):
             raise
-        raise type(error)(f"{name}: {error}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error
     labels = list(getattr(X, "columns", ()))
     if len(labels) != table.shape[1]:  # no data frame
         labels = list(range(table.shape[1]))
     table = _as_numbers(table, labels, name)
     _refuse_infinity(table, labels, name)
     return table
+
+
+def _name_column_without_numbers(X: object, name: str) -> None:
+    """Raise naming the first column of a data frame that holds dates or the like."""
+    for label in getattr(X, "columns", ()):
+        column = np.asarray(X[label])  # type: ignore[index]
+        if column.dtype.kind not in "biufO":
+            raise ValueError(f"{name}: column {label!r} has dtype {column.dtype}; it must hold numbers.")
 
 
 def _as_numbers(table: Array, labels: Sequence[object], name: str) -> Array:
@@ -133,8 +145,12 @@ def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> F
     if not weights.any():
         raise ValueError(f"{name} is zero in all rows; at least one weight must be greater than 0.")
     with np.errstate(over="ignore"):
-        if not np.isfinite(weights.sum()):
-            raise ValueError(f"{name} is too large: the sum of the weights must be finite.")
+        total = weights.sum()
+    if not 1 / _LARGEST_TOTAL <= total <= _LARGEST_TOTAL:
+        raise ValueError(
+            f"{name} is too large or too small: the weights sum to {total}, allowed is "
+            f"{1 / _LARGEST_TOTAL:g} to {_LARGEST_TOTAL:g}."
+        )
     return weights
 
 
@@ -146,6 +162,13 @@ def drop_weightless(X: Array, y: Array, weight: FloatArray | None) -> tuple[Arra
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
     return X, y, None if (weight == 1).all() else weight
+
+
+def read_only(values: Array) -> Array:
+    """Return a view that cannot be written to, for functions that are not ours."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def as_float64(values: object, name: str) -> FloatArray:

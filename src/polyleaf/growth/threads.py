@@ -27,16 +27,14 @@ def effective_threads(n_jobs: int | None) -> int:
     """Return the number of threads that `n_jobs` stands for.
 
     None is OpenMP's current limit, which OMP_NUM_THREADS, threadpoolctl and joblib's workers set; a negative
-    number counts down from the number of cores as in joblib (-1: all, -2: all but one).
+    number counts down from there as in joblib (-1: all, -2: all but one).
     """
     if _forked:
         return 1
-    limit = max(1, _core.max_threads())
-    if n_jobs is None:
-        return min(limit, _available_cores())
-    if n_jobs > 0:
+    if n_jobs is not None and n_jobs > 0:
         return min(n_jobs, _MOST_THREADS)
-    return max(1, _available_cores() + 1 + n_jobs)
+    limit = max(1, min(_core.max_threads(), _available_cores()))
+    return limit if n_jobs is None else max(1, limit + 1 + n_jobs)
 
 
 def _available_cores() -> int:

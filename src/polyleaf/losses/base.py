@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from polyleaf.data.inputs import Array, FloatArray
 
+# A label that no row has (or every row) would otherwise have an infinite base score.
+RAREST_SHARE = 1e-9
+
 Gradients = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
 
 

@@ -7,10 +7,7 @@ from scipy.special import expit
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import Gradients, Loss, Workspace
-
-# A label that no row has (or every row) would otherwise have infinite log-odds.
-_RAREST_SHARE = 1e-9
+from polyleaf.losses.base import RAREST_SHARE, Gradients, Loss, Workspace
 
 
 class BinaryCrossEntropy(Loss):
@@ -26,7 +23,7 @@ class BinaryCrossEntropy(Loss):
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the log-odds of each label."""
         share = np.asarray(np.average(y, axis=0, weights=weight), dtype=np.float64)
-        share = np.clip(share, _RAREST_SHARE, 1.0 - _RAREST_SHARE)
+        share = np.clip(share, RAREST_SHARE, 1.0 - RAREST_SHARE)
         return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
 
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:

@@ -7,7 +7,7 @@ from scipy.special import softmax
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.base import RAREST_SHARE, Gradients, Loss, Workspace
 
 # What stands for the softmax's full Hessian. "p(1-p)" is its own diagonal and the paper's choice.
 SOFTMAX_CURVATURES = ("p(1-p)", "2p(1-p)", "abs(p-y)")
@@ -32,7 +32,7 @@ class CrossEntropy(Loss):
         """Return the logarithm of each class's share."""
         share = np.bincount(y, weights=weight, minlength=self.n_outputs)
         share = share / share.sum()
-        return np.asarray(np.log(np.maximum(share, np.finfo(np.float64).tiny)), dtype=np.float64)
+        return np.asarray(np.log(np.maximum(share, RAREST_SHARE)), dtype=np.float64)
 
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
         """Return p - onehot(y) and the named curvature."""

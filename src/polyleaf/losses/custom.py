@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.inputs import Array, FloatArray, read_only
 from polyleaf.losses.base import Gradients, Loss
 
 
@@ -31,10 +31,17 @@ class CustomLoss(Loss):
         """Return what the built-in loss of this kind starts from."""
         return self._like.base_score(y, weight)
 
+    def scales(
+        self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gain weights of the built-in loss of this kind; gradients are taken as they come."""
+        unit, gain_weight = self._like.scales(y, weight, base, scale_targets)
+        return np.ones(self.n_outputs), np.clip(gain_weight / unit / unit, 1e-200, 1e200) * (gain_weight > 0)
+
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
         """Return what the callable says, checked."""
-        # A copy: the callable may keep or change what it gets.
-        returned = self._function(y, raw.copy())
+        # The callable may keep or change the scores it gets; the targets may be the user's own array.
+        returned = self._function(read_only(y), raw.copy())
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             raise ValueError("objective: the callable must return a pair (gradient, hessian)")
         gradient, hessian = returned

@@ -43,9 +43,9 @@ class SquaredError(Loss):
             return self._unit, (self._unit / largest) ** 2 * np.clip(largest, 2.0**-300, 2.0**300) ** 2
         mean = _mean(y, weight) / self._unit
         variance = _mean((y / self._unit - mean) ** 2, weight)
-        # A constant target has no gradient to weigh; its variance may still be a rounding error.
+        # No split can tell the rows of a constant target apart; its variance may still be a rounding error.
         constant = (y.max(axis=0) == y.min(axis=0)) | (variance < _SMALLEST_VARIANCE)
-        return self._unit, 1.0 / np.where(constant, 1.0, variance)
+        return self._unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
 
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
         """Return f - y; the Hessian is 1."""

@@ -74,12 +74,15 @@ def run(options: argparse.Namespace) -> int:
         store = Store(options.out)
     except (DataError, StoreError) as error:
         return _refused(str(error))
+    if store.records:
+        _say(f"{len(store.records)} results of earlier runs are kept in {store.path}")
     lab = Lab(problems, store, QUICK if options.quick else FULL, options.threads, _say)
-    for name in wanted:
-        _say(f"== {name}: {TABLES[name].shows}")
-        TABLES[name].run(lab)
-        path = write_report(store.records, options.out, lab.scale.name)
-    _say(f"wrote {path} and the figures beside it")
+    try:
+        for name in wanted:
+            _say(f"== {name}: {TABLES[name].shows}")
+            TABLES[name].run(lab)
+    finally:  # a run that is stopped leaves a report of what it has
+        _say(f"wrote {write_report(store.records, options.out, lab.scale.name)}")
     return 0
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from polyleaf.paper.results import Results
 from polyleaf.paper.settings import (
@@ -50,7 +50,7 @@ def synthetic_curves(results: Results, path: Path) -> bool:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(FuncFormatter(_sparse_labels))
-        axes.set_xlabel("boosting round")
+        _count_rounds(axes)
         axes.set_ylabel("RMSE (log scale)")
         axes.grid(alpha=0.3, which="both")
         axes.legend()
@@ -63,26 +63,29 @@ def real_curves(results: Results, path: Path) -> bool:
     shown = [data for data in CURVE_DATA if _curves(results, "performance", data)]
     if not shown:
         return False
-    figure = Figure(figsize=(5.8 * len(shown), 4.2), layout="constrained")
+    figure = Figure(figsize=(5.8 * len(shown), 4.8), layout="constrained")
     for axes, data in zip(_row_of_axes(figure, len(shown)), shown, strict=True):
         right = axes.twinx()
+        accuracies = []
         for method, record in _curves(results, "performance", data).items():
             details, colour = record.run.details, COLOURS[method]
             name = f"{method} (depth {details['max_depth']}, rate {details['learning_rate']})"
+            accuracies.append(100 * np.asarray(record.result["test_curve"]))
             _line(axes, record.result["train_curve"], f"{name}, cross entropy", colour, dashed=False)
-            accuracy = 100 * np.asarray(record.result["test_curve"])
-            _line(right, accuracy, f"{name}, accuracy", colour, dashed=True)
-            # The first rounds would leave no room for the differences at the end.
-            low, high = np.quantile(accuracy, 0.1), accuracy.max()
-            bottom = low if method == GBDT_SO else min(low, right.get_ylim()[0])
-            right.set_ylim(bottom - 0.02 * (high - low), high + 0.25 * (high - low))
+            _line(right, accuracies[-1], f"{name}, accuracy", colour, dashed=True)
+        # The first rounds would leave no room for the differences at the end.
+        low = min(np.quantile(values, 0.1) for values in accuracies)
+        high = max(values.max() for values in accuracies)
+        room = 0.05 * max(high - low, 1e-3)
+        right.set_ylim(low - room, high + room)
         axes.set_title(TITLES[data])
-        axes.set_xlabel("boosting round")
+        _count_rounds(axes)
         axes.set_ylabel("training cross entropy (solid)")
         right.set_ylabel("test accuracy, % (dashed)")
         axes.grid(alpha=0.3)
         lines = [*axes.get_lines(), *right.get_lines()]
-        right.legend(lines, [str(line.get_label()) for line in lines], loc="center right", fontsize="small")
+        labels = [str(line.get_label()) for line in lines]
+        axes.legend(lines, labels, loc="upper center", bbox_to_anchor=(0.5, -0.14), fontsize="small")
     figure.savefig(path, dpi=150)
     return True
 
@@ -126,6 +129,11 @@ def _curves(results: Results, experiment: str, data: str) -> dict[str, Record]:
 
 def _row_of_axes(figure: Figure, count: int) -> list[Axes]:
     return list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def _count_rounds(axes: Axes) -> None:
+    axes.set_xlabel("boosting round")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _line(axes: Axes, values: npt.ArrayLike, label: str, colour: str, *, dashed: bool) -> None:

@@ -12,7 +12,9 @@ from polyleaf.paper.settings import Growth
 
 DRAWN_DEPTH = 3
 _ROUNDS = 2
-_OUTPUTS = (0, 1)
+# Yeast's classes in the order of their codes; drawn for GBDT-SO: the two largest, the paper's first two.
+YEAST_CLASSES = ("CYT", "ERL", "EXC", "ME1", "ME2", "ME3", "MIT", "NUC", "POX", "VAC")
+_OUTPUTS = (YEAST_CLASSES.index("CYT"), YEAST_CLASSES.index("NUC"))
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class DrawnTree:
 
 
 def first_trees(split: Split, growth: Growth, threads: int) -> list[DrawnTree]:
-    """Grow two rounds at depth 3: GBDT-SO's trees of the first two outputs, then GBDT-MO's for all."""
+    """Grow two rounds at depth 3: GBDT-SO's trees of two outputs, then GBDT-MO's for all."""
     shallow = replace(growth, max_depth=DRAWN_DEPTH)
     single = TreePerOutput().grow(split, "multiclass", shallow, _ROUNDS, threads)
     joint = JointTrees().grow(split, "multiclass", shallow, _ROUNDS, threads)
@@ -60,9 +62,10 @@ def first_trees(split: Split, growth: Growth, threads: int) -> list[DrawnTree]:
     for number in range(_ROUNDS):
         for column, output in enumerate(_OUTPUTS):
             tree = _nodes(single._forest, number * single.n_outputs_ + output)
-            drawn.append(DrawnTree(f"GBDT-SO, round {number + 1}, output {output + 1}", number, column, tree))
-        tree = _nodes(joint._forest, number)
-        drawn.append(DrawnTree(f"GBDT-MO, round {number + 1}, all outputs", number, len(_OUTPUTS), tree))
+            title = f"GBDT-SO, round {number + 1}, class {YEAST_CLASSES[output]}"
+            drawn.append(DrawnTree(title, number, column, tree))
+        title = f"GBDT-MO, round {number + 1}, all classes"
+        drawn.append(DrawnTree(title, number, len(_OUTPUTS), _nodes(joint._forest, number)))
     return drawn
 
 

@@ -134,22 +134,18 @@ class Lab:
         self, run: Run, work: Callable[[], dict[str, Any]], describe: Callable[[Mapping[str, Any]], str]
     ) -> Mapping[str, Any]:
         record = self.store.get(run)
-        kept = record is not None
         if record is None:
-            result = work()
-            record = Record(run, result, _today(), machine(self.threads), versions())
+            record = Record(run, work(), _today(), machine(), versions())
             self.store.add(record)
-        number = "repeat" if run.experiment == "time" else "seed"
-        self.say(
-            f"{run.experiment}: {run.data}, {run.method}, {number} {run.seed}: {describe(record.result)}"
-            + (" (kept)" if kept else "")
-        )
+            number = "repeat" if run.experiment == "time" else "seed"
+            what = f"{run.experiment}: {run.data}, {run.method}, {number} {run.seed}"
+            self.say(f"{what}: {describe(record.result)}")
         return record.result
 
 
-def machine(threads: int) -> str:
+def machine() -> str:
     """Return the machine in a few words."""
-    return f"{_processor()}, {os.cpu_count()} cores, {threads} threads used, {platform.system()}"
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
 
 
 def versions() -> dict[str, str]:

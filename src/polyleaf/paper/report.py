@@ -90,7 +90,8 @@ SECTIONS: dict[str, Section] = {
     ),
     "first_trees": Section(
         "The first trees on Yeast",
-        "Two rounds of GBDT-SO (trees of the first two outputs) and of GBDT-MO, at most three splits deep.",
+        "Two rounds of GBDT-SO (trees of the two largest classes) and of GBDT-MO, at most three splits deep, "
+        "with the other settings of GBDT-MO.",
         None,
         (("first_trees.png", first_trees, "First trees of GBDT-SO and GBDT-MO on Yeast"),),
     ),

@@ -208,11 +208,11 @@ FULL = Scale(
 )
 QUICK = Scale(
     name="quick",
-    max_rounds=20,
+    max_rounds=15,
     patience=PATIENCE,
-    train_rows=1_500,
+    train_rows=1_000,
     test_rows=500,
-    timing_rows=2_000,
+    timing_rows=1_500,
     splits=2,
     synthetic_seeds=2,
     sparse_splits=1,

@@ -186,17 +186,24 @@ def inference_table(results: Results) -> str:
 
 def _timing_table(results: Results, field: str, factor: float) -> str:
     rows = []
+    settings: set[str] = set()
     for data in TIMED_DATA:
         found = _summaries(results, "time", data, METHODS, field)
         if not found:
             continue
-        cells = {m: _seconds(one, factor) for m, one in found.items()}
+        cells = {method: _seconds(one, factor) for method, one in found.items()}
         cells = _bold_best(cells, {method: one.mean for method, one in found.items()}, greater=False)
-        first = next(iter(results.of("time", data, next(iter(found))).values()))
-        n_train, n_test = first.result["shape"][:2]
+        records = [record for method in found for record in results.of("time", data, method).values()]
+        n_train, n_test = records[0].result["shape"][:2]
         n_rows = n_train if field == "train_seconds" else n_test
         rows.append([TITLES[data], f"{n_rows:,}", *(cells.get(method, _NOTHING) for method in METHODS)])
-    return markdown(["data", "rows", *METHODS], rows) if rows else ""
+        repeats = max(one.count for one in found.values())
+        for record in records:
+            details = record.run.details
+            settings.add(f"{details['threads']} threads, {details['rounds']} rounds, repeated {repeats}x")
+    if not rows:
+        return ""
+    return markdown(["data", "rows", *METHODS], rows) + f"\n\n{'; '.join(sorted(settings))}."
 
 
 def _seconds(one: Summary, factor: float) -> str:

@@ -12,12 +12,14 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from polyleaf.paper.first_trees import YEAST_CLASSES
 from polyleaf.paper.results import Results
-from polyleaf.paper.settings import GBDT_MO, GBDT_SO, TITLES
+from polyleaf.paper.settings import GBDT_MO, GBDT_SO
 
 YEAST_FEATURES = ("mcg", "gvh", "alm", "mit", "erl", "pox", "vac", "nuc")
-_CELL = 0.22
-_LEVEL = 1.0
+# In units of the distance between two levels of a tree; leaves stand 1 apart.
+_CELL_WIDTH, _CELL_HEIGHT = 0.92, 0.2
+_MOST_LEAVES = 6
 
 
 def first_trees(results: Results, path: Path) -> bool:
@@ -31,15 +33,12 @@ def first_trees(results: Results, path: Path) -> bool:
     largest = max(abs(value) for tree in trees for node in tree["nodes"] for value in node["values"]) or 1.0
     colours = ScalarMappable(TwoSlopeNorm(0.0, -largest, largest), "RdBu_r")
 
-    figure = Figure(figsize=(4.6 * columns, 4.4 * rows), layout="constrained")
+    figure = Figure(figsize=(5.2 * columns, 4.6 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for tree in trees:
         _draw(grid[tree["row"], tree["column"]], tree["title"], tree["nodes"], colours)
-    figure.colorbar(colours, ax=grid, label="leaf value (log odds, learning rate applied)", shrink=0.6)
-    figure.suptitle(
-        f"First trees on {TITLES['yeast']}, depth 3: left where the answer is yes, rows in brackets, "
-        "one cell of a leaf per output (1 at the top)"
-    )
+    figure.colorbar(colours, ax=grid, label="leaf value (score of the class)", shrink=0.6)
+    figure.suptitle("Rows of a node in brackets; a leaf has a cell for each class it adds to.", fontsize=10)
     figure.savefig(path, dpi=150)
     return True
 
@@ -51,37 +50,43 @@ def _draw(axes: Axes, title: str, nodes: Sequence[Mapping[str, Any]], colours: S
         for child, answer in zip(node["children"], ("yes", "no"), strict=False):
             below = places[child]
             axes.plot([x, below[0]], [y, below[1]], color="#999999", linewidth=1, zorder=1)
-            middle = (0.5 * (x + below[0]), 0.5 * (y + below[1]))
-            axes.text(*middle, answer, fontsize=7, color="#666666", ha="center", va="center", zorder=2)
+            _write(axes, 0.5 * (x + below[0]), 0.5 * (y + below[1]), answer, colour="#666666", box="none")
         if node["children"]:
             question = f"{YEAST_FEATURES[node['feature']]} ≤ {node['threshold']:.3g}\n({node['rows']})"
-            box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "#444444"}
-            axes.text(x, y, question, fontsize=8, ha="center", va="center", bbox=box, zorder=3)
+            _write(axes, x, y, question, colour="black", box="#444444")
         else:
             _draw_leaf(axes, x, y, node, colours)
-    axes.set_title(title, fontsize=10)
-    axes.set_xlim(-0.7, max(x for x, _ in places) + 0.7)
-    deepest = min(y for _, y in places)
-    tallest = max((len(node["values"]) for node in nodes), default=1)
-    axes.set_ylim(deepest - tallest * _CELL - 0.35, 0.4)
+    axes.set_title(title, fontsize=11)
+    # The same frame for all trees: cells and levels have one size in the whole figure.
+    width = max(_MOST_LEAVES, 1 + max(x for x, _ in places))
+    middle = 0.5 * max(x for x, _ in places)
+    axes.set_xlim(middle - 0.5 * width, middle + 0.5 * width)
+    axes.set_ylim(-3.2 - len(YEAST_CLASSES) * _CELL_HEIGHT, 0.3)
     axes.axis("off")
 
 
+def _write(axes: Axes, x: float, y: float, text: str, *, colour: str, box: str) -> None:
+    frame = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": box}
+    axes.text(x, y, text, fontsize=8, color=colour, ha="center", va="center", bbox=frame, zorder=3)
+
+
 def _draw_leaf(axes: Axes, x: float, y: float, node: Mapping[str, Any], colours: ScalarMappable) -> None:
-    axes.text(x, y + 0.03, f"({node['rows']})", fontsize=7, ha="center", va="bottom", zorder=4)
-    for position, value in enumerate(node["values"]):
-        corner = (x - 0.42, y - (position + 1) * _CELL)
+    _write(axes, x, y, f"({node['rows']})", colour="black", box="none")
+    for position, (output, value) in enumerate(zip(node["outputs"], node["values"], strict=True)):
+        bottom = y - 0.12 - (position + 1) * _CELL_HEIGHT
         colour = colours.to_rgba(value)
-        axes.add_patch(Rectangle(corner, 0.84, _CELL, facecolor=colour, edgecolor="white", zorder=3))
-        dark = sum(colour[:3]) < 1.5
+        corner = (x - 0.5 * _CELL_WIDTH, bottom)
+        axes.add_patch(
+            Rectangle(corner, _CELL_WIDTH, _CELL_HEIGHT, facecolor=colour, edgecolor="white", zorder=3)
+        )
         axes.text(
             x,
-            corner[1] + 0.5 * _CELL,
-            f"{value:+.2f}",
-            fontsize=6.5,
+            bottom + 0.45 * _CELL_HEIGHT,
+            f"{YEAST_CLASSES[output]} {value:+.2f}",
+            fontsize=7,
             ha="center",
             va="center",
-            color="white" if dark else "black",
+            color="white" if sum(colour[:3]) < 1.5 else "black",
             zorder=4,
         )
 
@@ -99,7 +104,7 @@ def _places(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
         else:
             x = float(next_leaf)
             next_leaf += 1
-        places[number] = (x, -_LEVEL * depth)
+        places[number] = (x, -float(depth))
         return x
 
     place(0, 0)
