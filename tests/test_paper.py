@@ -21,6 +21,7 @@ from polyleaf.paper.confidence import superiority
 from polyleaf.paper.data_tables import STUDENT_NOMINAL, STUDENT_NUMBERS, DataError
 from polyleaf.paper.results import Results
 from polyleaf.paper.settings import GBDT_MO, GBDT_SO, LIGHTGBM, METHODS, XGBOOST, Scale
+from polyleaf.paper.stopping import Watch, best_round
 from polyleaf.paper.store import Record, Run, Store, StoreError
 from polyleaf.paper.synthetic import friedman1, nuswide_like, random_projection
 
@@ -226,6 +227,22 @@ def test_confidence_is_the_papers_definition() -> None:
         superiority([0.1])
 
 
+def test_the_papers_rule_stops_at_the_first_plateau() -> None:
+    """The best round before `patience` rounds without a smaller loss, whatever comes later."""
+    assert best_round([3, 2, 2, 2, 1], patience=2) == 1
+    assert best_round([3, 2, 2, 1, 1], patience=3) == 3
+    assert best_round([1], patience=1) == 0
+
+
+def test_the_patient_rule_goes_on_while_either_loss_falls() -> None:
+    watch = Watch()
+    for losses in ([0.5, 1.0], [0.5, 0.9], [0.6, 0.95], [0.4, 1.2]):
+        watch.update(losses)
+    assert (watch.improvements, watch.rounds_without) == (3, 0)
+    watch.update([0.4, 0.9])
+    assert watch.rounds_without == 1
+
+
 # --- store -------------------------------------------------------------------------------------------------
 
 
@@ -270,7 +287,8 @@ def _fixed_records() -> Iterator[Record]:
     for method, score in scores.items():
         for seed in range(3):
             value = score + 0.01 * (seed - 1) * (1 if method == GBDT_MO else 0.5)
-            yield _record("performance", "yeast", method, seed, score=value, n_trees=80 + seed)
+            patient = {"patient_score": value + 0.01, "patient_trees": 100}
+            yield _record("performance", "yeast", method, seed, score=value, n_trees=80 + seed, **patient)
         yield _record("time", "mnist", method, 0, train_seconds=0.5, predict_seconds=0.002)
     for method in (GBDT_SO, GBDT_MO):
         curves = {"train_curve": [0.5, 0.2, 0.1], "test_curve": [0.6, 0.3, 0.2]}
@@ -284,12 +302,12 @@ def test_report_of_fixed_results(tmp_path: Path) -> None:
     from polyleaf.paper.report import write_report
 
     text = write_report(_fixed_records(), tmp_path, "full").read_text()
-    assert "| Yeast (accuracy, %) | GBDT-MO | **62.00** | 1.00 | 3 | 62.29 |" in text
-    assert "| Yeast (accuracy, %) | XGBoost | 60.00 | 0.50 | 3 | **62.94** |" in text
-    assert "| NUS-WIDE (top-1 accuracy, %) | GBDT-MO | not run | – | – | **44.21** |" in text
-    assert "| Yeast | GBDT-MO | 81.0 | 1.0 | 3 | 85.1 |" in text
+    assert "| Yeast (accuracy, %) | GBDT-MO | **62.00** | 1.00 | **63.00** | 1.00 | 3 | 62.29 |" in text
+    assert "| Yeast (accuracy, %) | XGBoost | 60.00 | 0.50 | 61.00 | 0.50 | 3 | **62.94** |" in text
+    assert "| NUS-WIDE (top-1 accuracy, %) | GBDT-MO | not run | – | – | – | – | **44.21** |" in text
+    assert "| Yeast | GBDT-MO | 81.0 | 1.0 | 100 | 3 | 85.1 |" in text
     value = superiority([0.015, 0.02, 0.025])
-    assert f"| Yeast | XGBoost | {value:.3f} | 3 | 0.067 |" in text
+    assert f"| Yeast | XGBoost | {value:.3f} | {value:.3f} | 3 | 0.067 |" in text
     assert "- Date: 2026-01-02" in text
     assert "polyleaf 0.2" in text
     figures = {path.name for path in (tmp_path / "figures").glob("*.png")}

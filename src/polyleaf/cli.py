@@ -1,4 +1,4 @@
-"""The command line: ``polyleaf demo``."""
+"""The command line: ``polyleaf demo`` and ``polyleaf paper``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from polyleaf import demo
+from polyleaf.paper import command as paper
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,8 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tour.add_argument(
         "--model", type=Path, default=None, help="where to keep the saved model (default: nowhere)"
     )
+    paper.add_arguments(
+        commands.add_parser("paper", help="run the paper's experiments, and write its tables")
+    )
     options = parser.parse_args(arguments)
     try:
+        if options.command == "paper":
+            return paper.run(options)
         demo.run(options.model)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

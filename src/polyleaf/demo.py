@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from polyleaf.estimators import PolyleafClassifier, PolyleafRegressor, load_model
+from polyleaf.paper.synthetic import friedman1
 
 _STRATEGIES = {"multi_output_tree": "joint trees", "one_output_per_tree": "one tree per output"}
 _PATIENCE = 25
@@ -28,14 +29,6 @@ class Problem:
     data: Callable[[], list[npt.NDArray[np.generic]]]
     estimator: type[PolyleafClassifier] | type[PolyleafRegressor]
     score: Callable[[npt.NDArray[np.generic], npt.NDArray[np.generic]], float]
-
-
-def friedman1(n_rows: int, seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the paper's first synthetic problem: five noisy observations of one function of ten inputs."""
-    generator = np.random.default_rng(seed)
-    x = generator.uniform(-1, 1, size=(n_rows, 10))
-    f = np.sin(np.pi * x[:, 0] * x[:, 1]) + 2 * (x[:, 2] - 0.5) ** 2 + x[:, 3] + 0.5 * x[:, 4]
-    return x, f[:, None] + 0.1 * generator.standard_normal((n_rows, 5))
 
 
 def _digits() -> list[npt.NDArray[np.generic]]:
