@@ -43,6 +43,7 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const Payload& payl
       histograms_(histograms),
       pool_(pool_size()),
       histogram_size_(matrix.n_slots * payload.layout.n_channels()),
+      few_rows_(whole_ != nullptr ? 0 : 2 * matrix.n_slots / matrix.features.size()),
       scratch_(static_cast<std::size_t>(std::max(1, options.n_threads))) {
   const std::size_t needed = static_cast<std::size_t>(pool_.n_free()) * histogram_size_;
   if (histograms_.size() < needed) histograms_ = Buffer<std::int32_t>(needed);
@@ -64,13 +65,14 @@ bool HistogramSearch::has_room() const { return pool_.n_free() > std::min(rules_
 
 // The children of a node just above the last level are leaves: nothing is subtracted from its histogram.
 bool HistogramSearch::keeps_histogram(const Node& node) const {
-  return may_split(node, rules_) && node.depth + 1 < rules_.max_depth;
+  return may_split(node, rules_) && node.depth + 1 < rules_.max_depth && node.n_rows() > few_rows_;
 }
 
 void HistogramSearch::search_root(Node& root) {
   root.totals = sum_payload(root);
   if (whole_ != nullptr) root.held = whole_->held_by_root(root.totals.data(), whole_scratch_);
   if (!may_split(root, rules_)) return;
+  if (root.n_rows() <= few_rows_) return evaluate_rows(root);
   if (keeps_histogram(root)) root.slot = pool_.acquire();
   evaluate(&root, nullptr, -1);
 }
@@ -96,7 +98,7 @@ void HistogramSearch::search_children(Node& parent, Node& left, Node& right) {
 void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large) {
   const int parent_slot = parent.slot;
   parent.slot = -1;
-  if (parent_slot >= 0 && may_split(large, rules_)) {
+  if (parent_slot >= 0 && may_split(large, rules_) && large.n_rows() > few_rows_) {
     if (keeps_histogram(small)) small.slot = pool_.acquire();
     evaluate(&small, &large, parent_slot);
     large.slot = parent_slot;  // now holds the larger child's histogram
@@ -107,6 +109,10 @@ void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large) 
   pool_.release(unused);
   for (Node* child : {&small, &large}) {
     if (!may_split(*child, rules_)) continue;
+    if (child->n_rows() <= few_rows_) {
+      evaluate_rows(*child);
+      continue;
+    }
     if (keeps_histogram(*child)) child->slot = pool_.acquire();
     evaluate(child, nullptr, -1);
   }
@@ -148,17 +154,34 @@ void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot) {
     evaluate_tile(matrix_.tiles[tile], scratch_[static_cast<std::size_t>(thread)], *built, derived, parent_slot,
                   &found[2 * tile]);
   });
-  for (int which = 0; which < 2; ++which) {
-    Node* node = which == 0 ? built : derived;
-    if (node == nullptr) continue;
-    BestCandidate best;
-    for (std::size_t tile = 0; tile < n_tiles; ++tile) best.merge(found[2 * tile + static_cast<std::size_t>(which)]);
-    const double own_score = whole_ != nullptr ? whole_->node(node->totals.data(), node->held, whole_scratch_)
-                                               : finder_.node_score(node->totals.data());
-    const std::size_t involved =
-        node->held.empty() ? static_cast<std::size_t>(payload_.layout.n_outputs) : node->held.size();
-    accept_split(*node, best.chosen, own_score, involved, rules_);
-  }
+  accept(*built, found, 0);
+  if (derived != nullptr) accept(*derived, found, 1);
+}
+
+// Takes over the best of every second candidate: those of one node.
+void HistogramSearch::accept(Node& node, const std::vector<BestCandidate>& found, std::size_t first) {
+  BestCandidate best;
+  for (std::size_t at = first; at < found.size(); at += 2) best.merge(found[at]);
+  const double own_score = whole_ != nullptr ? whole_->node(node.totals.data(), node.held, whole_scratch_)
+                                             : finder_.node_score(node.totals.data());
+  const std::size_t involved =
+      node.held.empty() ? static_cast<std::size_t>(payload_.layout.n_outputs) : node.held.size();
+  accept_split(node, best.chosen, own_score, involved, rules_);
+}
+
+void HistogramSearch::evaluate_rows(Node& node) {
+  std::vector<BestCandidate> found(2 * matrix_.tiles.size());
+  const std::size_t work = node.n_rows() * matrix_.features.size() * payload_.layout.n_channels();
+  parallel_for(4 * work < kParallelWork ? 1 : options_.n_threads, matrix_.tiles.size(),
+               [&](std::size_t at, int thread) {
+                 const FeatureTile& tile = matrix_.tiles[at];
+                 SplitFinder::Scan& scan = scratch_[static_cast<std::size_t>(thread)].built;
+                 finder_.begin_rows(scan, tile, rows_.data() + node.begin, node.n_rows(), node.totals.data());
+                 for (int t = 0; t < payload_.layout.n_tiles; ++t)
+                   finder_.add(scan, tile, t, nullptr, node.totals.data());
+                 found[2 * at] = finder_.best(scan, tile, node.totals.data());
+               });
+  accept(node, found, 0);
 }
 
 void HistogramSearch::evaluate_tile(const FeatureTile& tile, ThreadScratch& scratch, const Node& built,

@@ -53,6 +53,8 @@ class HistogramSearch : public SplitSearch {
   std::vector<std::int32_t> sum_payload(const Node& node) const;
   std::int32_t* kept_histogram(int slot, const FeatureTile& tile, int output_tile);
   void evaluate_children(Node& parent, Node& small, Node& large);
+  void evaluate_rows(Node& node);
+  void accept(Node& node, const std::vector<BestCandidate>& found, std::size_t first);
   void evaluate(Node* built, Node* derived, int parent_slot);
   void evaluate_tile(const FeatureTile& tile, ThreadScratch& scratch, const Node& built, const Node* derived,
                      int parent_slot, BestCandidate* found);
@@ -71,6 +73,8 @@ class HistogramSearch : public SplitSearch {
   Buffer<std::int32_t>& histograms_;
   SlotPool pool_;
   std::size_t histogram_size_ = 0;
+  // Nodes of no more rows than this, about twice the bins of a feature, are searched without a histogram.
+  std::size_t few_rows_ = 0;
   std::vector<ThreadScratch> scratch_;
   WholeScore::Scratch whole_scratch_;
 };

@@ -32,13 +32,18 @@ inline double from_bits(std::int64_t bits) {
 
 inline std::int32_t to_int32(double x) { return static_cast<std::int32_t>(bits_of(x + kRounder)); }
 
-void sum_magnitudes(const float* values, std::size_t stride, const double* weight, std::size_t begin, std::size_t end,
-                    int n_outputs, double* out) {
+float sum_magnitudes(const float* values, std::size_t stride, const double* weight, std::size_t begin, std::size_t end,
+                     int n_outputs, double* out) {
+  float least = 0.0f;
   for (std::size_t row = begin; row < end; ++row) {
     const float* v = values + row * stride;
     const double w = weight != nullptr ? weight[row] : 1.0;
-    for (int j = 0; j < n_outputs; ++j) out[j] += w * __builtin_fabs(static_cast<double>(v[j]));
+    for (int j = 0; j < n_outputs; ++j) {
+      out[j] += w * __builtin_fabs(static_cast<double>(v[j]));
+      least = v[j] < least ? v[j] : least;
+    }
   }
+  return least;
 }
 
 void quantize_run(const float* values, const double* scale, int n, bool weighted, double weight, std::int32_t* out) {
@@ -180,7 +185,7 @@ struct Totals {
   double hessian[kMaxWidth + kLane];
 };
 
-template <bool HasAlpha>
+template <bool HasAlpha, bool Moderate>
 void add_diagonal(const ScanTile& t, const Totals& total, const std::int32_t* left, double* score,
                   double* left_weight) {
   double lane[kLane] = {0};
@@ -197,7 +202,7 @@ void add_diagonal(const ScanTile& t, const Totals& total, const std::int32_t* le
       }
       const double dl = hl * t.hessian_unit[j + l] + t.lambda[j + l];
       const double dr = hr * t.hessian_unit[j + l] + t.lambda[j + l];
-      lane[l] += t.factor[j + l] * (score_term(gl, dl) + score_term(gr, dr));
+      lane[l] += t.factor[j + l] * (Moderate ? score_terms(gl, dl, gr, dr) : score_term(gl, dl) + score_term(gr, dr));
       weight[l] += hl * t.hessian_unit[j + l];
     }
   }
@@ -225,7 +230,7 @@ void add_shared(const ScanTile& t, const Totals& total, const std::int32_t* left
   *score += sum_lanes(lane_left) * inverse_left + sum_lanes(lane_right) * inverse_right;
 }
 
-template <bool HasAlpha>
+template <bool HasAlpha, bool Moderate>
 void scan_candidates(const ScanTile& t) {
   // Reads of whole lanes may run past the channels that count; the padding of `factor` and `lambda` makes them 0.
   alignas(64) std::int32_t prefix[kMaxWidth + 2 * kLane] = {0};
@@ -235,30 +240,43 @@ void scan_candidates(const ScanTile& t) {
     total.gradient[j] = j < t.n_outputs ? t.totals[j] : 0;
     total.hessian[j] = j < t.n_outputs && t.inverse_left == nullptr ? t.totals[t.hessian_channel + j] : 0;
   }
+  alignas(64) std::int32_t missing_sum[kMaxWidth] = {0};
+  const std::int32_t* missing = t.missing;
+  if (t.histogram == nullptr) {
+    sum_payload(t.payload, t.width, t.order + (t.n_rows - t.n_missing), t.n_missing, missing_sum);
+    missing = missing_sum;
+  }
+  std::uint32_t row = 0;
   for (std::size_t s = 0; s < t.n_steps; ++s) {
-    const std::int32_t* bin = t.histogram + t.steps[s].slot * static_cast<std::size_t>(t.width);
-    for (int c = 0; c < t.width; ++c) prefix[c] += bin[c];
+    if (t.histogram != nullptr) {
+      const std::int32_t* bin = t.histogram + t.steps[s].slot * static_cast<std::size_t>(t.width);
+      for (int c = 0; c < t.width; ++c) prefix[c] += bin[c];
+    } else {
+      sum_payload(t.payload, t.width, t.order + row, t.steps[s].rows_end - row, prefix);
+      row = t.steps[s].rows_end;
+    }
     for (int direction = 0; direction < 2; ++direction) {
       if (!(direction == 0 ? t.steps[s].right_allowed : t.steps[s].left_allowed)) continue;
       const std::int32_t* left = prefix;
       if (direction == 1) {
-        for (int c = 0; c < t.width; ++c) with_missing[c] = prefix[c] + t.missing[c];
+        for (int c = 0; c < t.width; ++c) with_missing[c] = prefix[c] + missing[c];
         left = with_missing;
       }
       const std::size_t at = 2 * s + static_cast<std::size_t>(direction);
       if (t.inverse_left != nullptr)
         add_shared<HasAlpha>(t, total, left, t.inverse_left[at], t.inverse_right[at], t.score + at);
       else
-        add_diagonal<HasAlpha>(t, total, left, t.score + at, t.left_weight != nullptr ? t.left_weight + at : nullptr);
+        add_diagonal<HasAlpha, Moderate>(t, total, left, t.score + at,
+                                         t.left_weight != nullptr ? t.left_weight + at : nullptr);
     }
   }
 }
 
 void scan(const ScanTile& t) {
   if (t.has_alpha)
-    scan_candidates<true>(t);
+    t.moderate ? scan_candidates<true, true>(t) : scan_candidates<true, false>(t);
   else
-    scan_candidates<false>(t);
+    t.moderate ? scan_candidates<false, true>(t) : scan_candidates<false, false>(t);
 }
 
 double terms(const TermsTile& t) {

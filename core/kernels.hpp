@@ -44,25 +44,31 @@ struct AccumulateTile {
 // A bin of one feature that holds rows of the node, in ascending order of bins.
 struct Step {
   std::uint32_t slot;
-  bool right_allowed;  // "code <= bin" to the left, missing values to the right
-  bool left_allowed;   // the same with missing values to the left
+  std::uint32_t rows_end;  // without histogram: where its rows end in the feature's order of rows
+  bool right_allowed;      // "code <= bin" to the left, missing values to the right
+  bool left_allowed;       // the same with missing values to the left
 };
 
 // Sums, for each allowed candidate of one feature, the score terms of one tile of outputs (eq. 16).
 struct ScanTile {
-  const std::int32_t* histogram;  // slots of the feature tile
+  const std::int32_t* histogram;  // slots of the feature tile; null: sums are taken from the rows
+  const std::int32_t* payload;    // rows of the output tile
+  const std::uint32_t* order;     // the node's rows by ascending bin, those with missing values last
+  std::uint32_t n_rows;
+  std::uint32_t n_missing;
   int width;
   int n_outputs;
   int hessian_channel;
   const Step* steps;
   std::size_t n_steps;
-  const std::int32_t* missing;  // the missing bin's vector; null where the node has none
+  const std::int32_t* missing;  // the missing bin's vector of the histogram; null where the node has none
   const std::int32_t* totals;   // the node's sums of this output tile
   const double* factor;         // gain weight x unit^2 per output, padded with 0 to whole vectors
   const double* hessian_unit;   // padded with 0
   const double* lambda;         // padded with 1
   const double* alpha;          // in gradient units, padded with 0
   bool has_alpha;
+  bool moderate;  // denominators H + lambda are positive, and their products within range
   // A Hessian shared by all outputs: 1 / (H + lambda) per candidate. Null: diagonal.
   const double* inverse_left;  // 2 per step: missing right, missing left
   const double* inverse_right;
@@ -91,8 +97,9 @@ enum class Curvature : std::uint8_t { kPaper, kTwice, kAbsolute };  // p(1-p), 2
 
 struct Kernels {
   const char* name;
-  void (*sum_magnitudes)(const float* values, std::size_t stride, const double* weight, std::size_t begin,
-                         std::size_t end, int n_outputs, double* out);
+  // Adds weighted magnitudes to out; returns the smallest value.
+  float (*sum_magnitudes)(const float* values, std::size_t stride, const double* weight, std::size_t begin,
+                          std::size_t end, int n_outputs, double* out);
   void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
   void (*accumulate)(const AccumulateTile& tile);
   // Adds the vectors of the rows to out.

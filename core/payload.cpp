@@ -58,16 +58,18 @@ void over_blocks(std::size_t n_rows, int n_threads, Body&& body) {
 
 // Weighted magnitudes of the gradients (d) and of the Hessian's entries, summed in an order that does not depend on the
 // threads.
-std::vector<double> sum_magnitudes(const Gradients& in, std::size_t n_entries, int n_threads) {
+std::vector<double> sum_magnitudes(const Gradients& in, std::size_t n_entries, int n_threads, bool& positive) {
   const auto d = static_cast<std::size_t>(in.n_outputs);
   const std::size_t size = d + n_entries;
   const std::size_t n_blocks = (in.n_rows + kBlockRows - 1) / kBlockRows;
   std::vector<double> sums(n_blocks * size, 0.0);
+  std::vector<float> least(n_blocks, 0.0f);
   over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t block) {
     double* out = sums.data() + block * size;
     kernels().sum_magnitudes(in.gradient, in.gradient_stride, in.weight, begin, end, in.n_outputs, out);
     if (n_entries == d && in.hessian != nullptr) {
-      kernels().sum_magnitudes(in.hessian, in.hessian_stride, in.weight, begin, end, in.n_outputs, out + d);
+      least[block] =
+          kernels().sum_magnitudes(in.hessian, in.hessian_stride, in.weight, begin, end, in.n_outputs, out + d);
     } else if (n_entries > 0) {
       std::vector<double> entry(n_entries);
       for (std::size_t row = begin; row < end; ++row) {
@@ -77,6 +79,7 @@ std::vector<double> sum_magnitudes(const Gradients& in, std::size_t n_entries, i
       }
     }
   });
+  positive = std::all_of(least.begin(), least.end(), [](float value) { return value >= 0; });
   std::vector<double> total(size, 0.0);
   for (std::size_t block = 0; block < n_blocks; ++block)
     for (std::size_t c = 0; c < size; ++c) total[c] += sums[block * size + c];
@@ -156,7 +159,7 @@ void quantize(const Gradients& in, bool full, int n_threads, Payload& payload) {
   if (payload.data.size() != size) payload.data = Buffer<std::int32_t>(size);
 
   const std::size_t n_entries = full ? triangle(d) : kind == HessianKind::kDiagonal ? d : 0;
-  const std::vector<double> total = sum_magnitudes(in, n_entries, n_threads);
+  const std::vector<double> total = sum_magnitudes(in, n_entries, n_threads, payload.hessian_is_positive);
   const FixedPoint grid(in.weight, n);
   Scales scales;
   scales.weight = 1.0 / grid.weight_unit;

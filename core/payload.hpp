@@ -70,6 +70,8 @@ struct Payload {
   std::vector<double> gradient_unit;  // per output: what 1 of the integer channel means
   std::vector<double> hessian_unit;   // per output (a shared Hessian: all equal), or per entry of the triangle
 
+  bool hessian_is_positive = true;  // no entry of a diagonal one is negative
+
   const std::int32_t* tile(int t) const {
     return data.data() + static_cast<std::size_t>(t) * n_rows * static_cast<std::size_t>(layout.width);
   }

@@ -38,6 +38,12 @@ POLYLEAF_RULE double score_term(double gradient, double denominator) {
   return denominator > 0 ? term : 0;
 }
 
+// The same of both children with one division instead of two, and no questions asked: for positive denominators whose
+// product is within range.
+POLYLEAF_RULE double score_terms(double left, double left_denominator, double right, double right_denominator) {
+  return (left * left * right_denominator + right * right * left_denominator) / (left_denominator * right_denominator);
+}
+
 // Eq. 15.
 POLYLEAF_RULE double leaf_value(double gradient, double denominator) {
   return denominator > 0 ? -gradient / denominator : 0;

@@ -7,6 +7,7 @@ namespace polyleaf {
 OutputTerms::OutputTerms(const Payload& payload, const Rules& rules, const double* gain_weight, const double* unit) {
   const PayloadLayout& layout = payload.layout;
   if (layout.hessian == HessianKind::kFull) return;  // scored as a whole
+  moderate = payload.hessian_is_positive && rules.reg_lambda > 1e-100 && rules.reg_lambda < 1e100;
   const auto per_tile = static_cast<std::size_t>(layout.outputs_per_tile);
   padded = (per_tile + PayloadLayout::kLane - 1) / PayloadLayout::kLane * PayloadLayout::kLane;
   const std::size_t size = padded * static_cast<std::size_t>(layout.n_tiles);
@@ -19,6 +20,8 @@ OutputTerms::OutputTerms(const Payload& payload, const Rules& rules, const doubl
     factor[at] = gain_weight[j] * payload.gradient_unit[j] * payload.gradient_unit[j];
     hessian_unit[at] = payload.hessian_unit[j];
     lambda[at] = rules.reg_lambda;
+    // Sums have 31 bits, those of gradients and of Hessians.
+    moderate = moderate && hessian_unit[at] < 1e90;
     alpha[at] = rules.reg_alpha / unit[j] / payload.gradient_unit[j];
   }
 }
@@ -75,61 +78,116 @@ const std::int32_t* SplitFinder::missing_bin(const FeatureTile& tile, std::size_
          (tile.slot_begin[position] + bins.missing_code()) * static_cast<std::size_t>(payload_.layout.width);
 }
 
-void SplitFinder::begin(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram,
-                        const std::int32_t* totals) const {
-  const PayloadLayout& layout = payload_.layout;
-  const auto width = static_cast<std::size_t>(layout.width);
-  const int count_at = layout.count_channel();
-  const int weight_at = layout.weight_channel();  // the count itself unless weights are given
-  const std::int64_t n = node_count(totals);
-  const std::int64_t least = rules_.min_samples_leaf;
-  const double weight_unit = payload_.hessian_unit[0];
-  const double total = totals[weight_at] * weight_unit;
-  const auto inverse = [&](double weight) { return score_term(1.0, weight + rules_.reg_lambda); };
-
+void SplitFinder::clear(Scan& scan, const FeatureTile& tile) const {
   scan.steps.clear();
   scan.step_begin.assign(1, 0);
   scan.inverse_left.clear();
   scan.inverse_right.clear();
   scan.left_weight.clear();
+  scan.order.clear();
+  scan.n_missing.assign(tile.n_features(), 0);
   scan.missing_seen.assign(tile.n_features(), 0);
-  for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    const int feature = tile.features[position];
-    if (allowed(feature)) {
-      const std::int32_t* missing = missing_bin(tile, position, histogram);
-      const std::int64_t n_missing = missing != nullptr ? missing[count_at] : 0;
-      const std::int64_t weight_missing = missing != nullptr ? missing[weight_at] : 0;
-      scan.missing_seen[position] = n_missing > 0 ? 1 : 0;
-      std::int64_t count = 0;
-      std::int64_t weight = 0;
-      const std::uint32_t first = tile.slot_begin[position];
-      const std::uint32_t last = first + matrix_.features[static_cast<std::size_t>(feature)].n_value_bins;
-      for (std::uint32_t slot = first; slot < last && count + n_missing < n; ++slot) {
-        const std::int32_t* bin = histogram + slot * width;
-        if (bin[count_at] == 0) continue;  // the same split as the bin before: the lower one wins
-        count += bin[count_at];
-        weight += bin[weight_at];
-        Step step{slot, count >= least && n - count >= least, false};
-        step.left_allowed = n_missing > 0 && count + n_missing >= least && n - count - n_missing >= least;
-        scan.steps.push_back(step);
-        if (diagonal() || whole_ != nullptr) continue;
-        for (const std::int64_t left : {weight, weight + weight_missing}) {
-          const double left_weight = static_cast<double>(left) * weight_unit;
-          scan.inverse_left.push_back(inverse(left_weight));
-          scan.inverse_right.push_back(inverse(total - left_weight));
-          scan.left_weight.push_back(left_weight);
-        }
-      }
-    }
-    scan.step_begin.push_back(scan.steps.size());
+}
+
+void SplitFinder::list_step(Scan& scan, std::uint32_t slot, std::uint32_t rows_end, const Counts& left,
+                            const Counts& missing, const std::int32_t* totals) const {
+  const std::int64_t n = node_count(totals);
+  const std::int64_t least = rules_.min_samples_leaf;
+  const std::int64_t with_missing = left.count + missing.count;
+  scan.steps.push_back({slot, rows_end, left.count >= least && n - left.count >= least,
+                        missing.count > 0 && with_missing >= least && n - with_missing >= least});
+  if (diagonal() || whole_ != nullptr) return;
+  const double unit = payload_.hessian_unit[0];
+  const double total = totals[payload_.layout.weight_channel()] * unit;
+  for (const std::int64_t weight : {left.weight, left.weight + missing.weight}) {
+    const double left_weight = static_cast<double>(weight) * unit;
+    scan.inverse_left.push_back(score_term(1.0, left_weight + rules_.reg_lambda));
+    scan.inverse_right.push_back(score_term(1.0, total - left_weight + rules_.reg_lambda));
+    scan.left_weight.push_back(left_weight);
   }
+}
+
+void SplitFinder::finish_list(Scan& scan, const FeatureTile& tile) const {
   scan.score.assign(2 * scan.steps.size(), 0.0);
   if (scan.left_weight.empty()) scan.left_weight.assign(2 * scan.steps.size(), 0.0);
   if (whole_ == nullptr) return;
   // Reads of whole lanes may run past the end.
-  scan.left.resize(scan.steps.size() * layout.n_channels() + PayloadLayout::kLane);
-  scan.missing.resize(tile.n_features() * layout.n_channels() + PayloadLayout::kLane);
-  scan.with_missing.resize(layout.n_channels() + PayloadLayout::kLane);
+  const std::size_t n_channels = payload_.layout.n_channels();
+  scan.left.resize(scan.steps.size() * n_channels + PayloadLayout::kLane);
+  scan.missing.resize(tile.n_features() * n_channels + PayloadLayout::kLane);
+  scan.with_missing.resize(n_channels + PayloadLayout::kLane);
+}
+
+void SplitFinder::begin(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram,
+                        const std::int32_t* totals) const {
+  const PayloadLayout& layout = payload_.layout;
+  const auto width = static_cast<std::size_t>(layout.width);
+  const auto counts = [&](const std::int32_t* bin) {
+    // The weight channel is the count itself unless weights are given.
+    return Counts{bin[layout.count_channel()], bin[layout.weight_channel()]};
+  };
+  clear(scan, tile);
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    const int feature = tile.features[position];
+    if (allowed(feature)) {
+      const std::int32_t* missing_vector = missing_bin(tile, position, histogram);
+      const Counts missing = missing_vector != nullptr ? counts(missing_vector) : Counts{};
+      scan.missing_seen[position] = missing.count > 0 ? 1 : 0;
+      Counts left;
+      const std::uint32_t first = tile.slot_begin[position];
+      const std::uint32_t last = first + matrix_.features[static_cast<std::size_t>(feature)].n_value_bins;
+      for (std::uint32_t slot = first; slot < last && left.count + missing.count < node_count(totals); ++slot) {
+        const Counts bin = counts(histogram + slot * width);
+        if (bin.count == 0) continue;  // the same split as the bin before: the lower one wins
+        left.count += bin.count;
+        left.weight += bin.weight;
+        list_step(scan, slot, 0, left, missing, totals);
+      }
+    }
+    scan.step_begin.push_back(scan.steps.size());
+  }
+  finish_list(scan, tile);
+}
+
+void SplitFinder::begin_rows(Scan& scan, const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows,
+                             const std::int32_t* totals) const {
+  const PayloadLayout& layout = payload_.layout;
+  const std::int32_t* weights = payload_.tile(0) + layout.weight_channel();
+  clear(scan, tile);
+  scan.order.resize(tile.n_features() * n_rows);
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    const auto feature = static_cast<std::size_t>(tile.features[position]);
+    if (allowed(tile.features[position])) {
+      const FeatureBins& bins = matrix_.features[feature];
+      std::uint32_t* order = scan.order.data() + position * n_rows;
+      scan.bin_end.assign(bins.n_bins() + 1, 0);  // counting sort
+      for (std::size_t i = 0; i < n_rows; ++i) ++scan.bin_end[tile.code(rows[i], position) + 1];
+      for (std::size_t b = 0; b < bins.n_bins(); ++b) scan.bin_end[b + 1] += scan.bin_end[b];
+      for (std::size_t i = 0; i < n_rows; ++i) order[scan.bin_end[tile.code(rows[i], position)]++] = rows[i];
+      const auto sum = [&](std::uint32_t begin, std::uint32_t end) {
+        Counts out{end - begin, 0};
+        for (std::uint32_t i = begin; i < end; ++i)
+          out.weight += weights[order[i] * static_cast<std::size_t>(layout.width)];
+        return out;
+      };
+      const auto n = static_cast<std::uint32_t>(n_rows);
+      const std::uint32_t n_values = scan.bin_end[bins.n_value_bins - 1];
+      const Counts missing = sum(n_values, n);
+      scan.n_missing[position] = n - n_values;
+      scan.missing_seen[position] = missing.count > 0 ? 1 : 0;
+      Counts left;
+      for (std::uint32_t b = 0, begin = 0; begin < n_values; begin = scan.bin_end[b++]) {
+        const std::uint32_t end = scan.bin_end[b];
+        if (end == begin) continue;
+        const Counts bin = sum(begin, end);
+        left.count += bin.count;
+        left.weight += bin.weight;
+        list_step(scan, tile.slot_begin[position] + b, end, left, missing, totals);
+      }
+    }
+    scan.step_begin.push_back(scan.steps.size());
+  }
+  finish_list(scan, tile);
 }
 
 void SplitFinder::collect(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const {
@@ -183,6 +241,7 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
   const std::size_t first_term = static_cast<std::size_t>(output_tile) * terms_.padded;
   ScanTile job{};
   job.histogram = histogram;
+  job.payload = payload_.tile(output_tile);
   job.width = layout.width;
   job.n_outputs = layout.outputs_in(output_tile);
   job.hessian_channel = layout.hessian_channel();
@@ -192,12 +251,19 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
   job.lambda = terms_.lambda.data() + first_term;
   job.alpha = terms_.alpha.data() + first_term;
   job.has_alpha = rules_.reg_alpha > 0;
+  job.moderate = terms_.moderate;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     const std::size_t from = scan.step_begin[position];
     job.n_steps = scan.step_begin[position + 1] - from;
     if (job.n_steps == 0) continue;
     job.steps = scan.steps.data() + from;
-    job.missing = missing_bin(tile, position, histogram);
+    if (histogram != nullptr) {
+      job.missing = missing_bin(tile, position, histogram);
+    } else {
+      job.n_rows = static_cast<std::uint32_t>(scan.order.size() / tile.n_features());
+      job.order = scan.order.data() + position * job.n_rows;
+      job.n_missing = scan.n_missing[position];
+    }
     job.score = scan.score.data() + 2 * from;
     if (!diagonal()) {
       job.inverse_left = scan.inverse_left.data() + 2 * from;

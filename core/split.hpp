@@ -19,6 +19,7 @@ struct OutputTerms {
   std::vector<double> hessian_unit;
   std::vector<double> lambda;
   std::vector<double> alpha;  // in gradient units
+  bool moderate = true;       // denominators H + lambda are positive, and their products within range
 
   OutputTerms(const Payload& payload, const Rules& rules, const double* gain_weight, const double* unit);
 };
@@ -41,12 +42,19 @@ class SplitFinder {
     std::vector<std::size_t> step_begin;
     std::vector<std::uint8_t> missing_seen;  // per feature: the node has missing values of it
     std::vector<double> score, left_weight, inverse_left, inverse_right;
+    std::vector<std::uint32_t> order;      // without histogram: the node's rows by ascending bin, feature by feature
+    std::vector<std::uint32_t> n_missing;  // and how many of them miss the feature
+    std::vector<std::uint32_t> bin_end;
     // Where a score needs all outputs at once, `add` only collects the sums to the left of each step and of each
     // feature's missing bin, flat over the output tiles, and `best` scores them.
     std::vector<std::int32_t> left, missing, with_missing;
     WholeScore::Scratch scratch;
   };
   void begin(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram, const std::int32_t* totals) const;
+  // The same straight from the rows of a node that has fewer of them than a feature has bins. `add` then needs no
+  // histogram. Not for scores that need all outputs at once.
+  void begin_rows(Scan& scan, const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows,
+                  const std::int32_t* totals) const;
   void add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
            const std::int32_t* totals) const;
   BestCandidate best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
@@ -55,6 +63,15 @@ class SplitFinder {
   bool diagonal() const { return payload_.layout.hessian == HessianKind::kDiagonal; }
   bool allowed(int feature) const { return feature_mask_ == nullptr || feature_mask_[feature] != 0; }
   const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram) const;
+  void clear(Scan& scan, const FeatureTile& tile) const;
+  // Lists a candidate: the sums to the left, and of the missing bin, of count and weight channel.
+  struct Counts {
+    std::int64_t count = 0;
+    std::int64_t weight = 0;
+  };
+  void list_step(Scan& scan, std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing,
+                 const std::int32_t* totals) const;
+  void finish_list(Scan& scan, const FeatureTile& tile) const;
   bool heavy_enough(double left_weight, const std::int32_t* totals) const;
   double mean_hessian(const std::int32_t* sums) const;
   void collect(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const;

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import t
+from sklearn.utils import Bunch
 
 from polyleaf.paper import datasets, settings
 from polyleaf.paper.command import TABLE_NAMES, add_arguments
@@ -29,9 +30,9 @@ TINY = Scale(
     name="quick",
     max_rounds=3,
     patience=2,
-    train_rows=60,
+    train_rows=160,
     test_rows=40,
-    timing_rows=60,
+    timing_rows=160,
     splits=2,
     synthetic_seeds=2,
     sparse_splits=1,
@@ -193,6 +194,26 @@ def test_failed_download_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("polyleaf.paper.openml.fetch_openml", offline)
     with pytest.raises(DataError, match=r"could not be fetched from OpenML \(no network\); pass --data-dir"):
         datasets.load(("yeast",), None, lambda _: None)
+
+
+def test_openml_tables_become_the_same_problems(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nominal columns come as positions in the list of their values, classes as text."""
+    with np.load(folder / "student_por.npz") as arrays:
+        x, y, names = arrays["x"], arrays["y"], [str(name) for name in arrays["feature_names"]]
+    with np.load(folder / "yeast.npz") as arrays:
+        yeast = Bunch(data=arrays["x"], target=np.array([f"class {code}" for code in arrays["y"]]))
+    student = Bunch(
+        data=np.hstack([x, y]).astype(float),
+        feature_names=[*names, "G1", "G2", "G3"],
+        categories={name: [f"v{value}" for value in range(3)] for name in STUDENT_NOMINAL},
+    )
+    fetched = {"yeast": yeast, "UCI-student-performance-por": student}
+    monkeypatch.setattr("polyleaf.paper.openml.fetch_openml", lambda name, **_: fetched[name])
+    for name in ("yeast", "student_por"):
+        online = datasets.load((name,), None, lambda _: None)[0][name].split(0)
+        local = _load(folder, name)[name].split(0)
+        np.testing.assert_array_equal(online.x_train, local.x_train)
+        np.testing.assert_array_equal(online.y_test, local.y_test)
 
 
 def test_synthetic_problems_are_the_papers() -> None:

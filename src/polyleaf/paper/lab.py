@@ -137,9 +137,7 @@ class Lab:
         if record is None:
             record = Record(run, work(), _today(), machine(), versions())
             self.store.add(record)
-            number = "repeat" if run.experiment == "time" else "seed"
-            what = f"{run.experiment}: {run.data}, {run.method}, {number} {run.seed}"
-            self.say(f"{what}: {describe(record.result)}")
+            self.say(f"{_describe_run(run)}: {describe(record.result)}")
         return record.result
 
 
@@ -180,6 +178,13 @@ def _shape(split: Split, problem: Problem) -> list[int]:
 def _same_split(problem: Problem) -> Split:
     """Return split 0, kept: drawing NUS-WIDE's shape anew takes longer than many a timing."""
     return problem.split(0)
+
+
+def _describe_run(run: Run) -> str:
+    what = f"{run.experiment}: {run.data}, {run.method}"
+    if run.experiment == "search":
+        return f"{what}, depth {run.details['max_depth']}, rate {run.details['learning_rate']}"
+    return f"{what}, {'repeat' if run.experiment == 'time' else 'seed'} {run.seed}"
 
 
 def _describe_fit(result: Mapping[str, Any]) -> str:

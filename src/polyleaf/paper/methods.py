@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from polyleaf.estimators import PolyleafClassifier, PolyleafRegressor
 from polyleaf.paper.problems import Array, Kind, Split
 from polyleaf.paper.settings import GBDT_MO, GBDT_SO, GBDT_SPARSE, REG_LAMBDA, Growth
+from polyleaf.paper.stopping import EitherImproves, best_round
 
 Model = PolyleafClassifier | PolyleafRegressor
 
@@ -34,10 +35,11 @@ class Outcome:
 
     Attributes
     ----------
-    score : float
-        Best accuracy (0 to 1) or root mean squared error on the test rows.
-    n_trees : int
-        Trees up to the best round, those of all outputs together.
+    score, n_trees : float, int
+        Best accuracy (0 to 1) or root mean squared error on the test rows by the paper's rule, and the trees
+        up to there, those of all outputs together.
+    patient_score, patient_trees : float, int
+        The same by the patient rule (see `polyleaf.paper.stopping`); without classes there is one rule.
     n_rounds : int
         Rounds done; the largest number where outputs stop by themselves.
     seconds : float
@@ -48,6 +50,8 @@ class Outcome:
 
     score: float
     n_trees: int
+    patient_score: float
+    patient_trees: int
     n_rounds: int
     seconds: float
     train_curve: Sequence[float] = ()
@@ -87,6 +91,33 @@ def score(kind: Kind, y: Array, prediction: Array) -> float:
     if kind == "multiclass":
         return float(np.mean(best == y))
     return float(np.mean(y[np.arange(len(y)), best] == 1))
+
+
+def outcome_of_classes(
+    accuracy: Sequence[float],
+    patience: int,
+    trees_per_round: int,
+    seconds: float,
+    train_curve: Sequence[float] | None = None,
+) -> Outcome:
+    """Return what both rules make of the accuracies after each round."""
+    errors = [1 - one for one in accuracy]
+    paper, patient = best_round(errors, patience), int(np.argmin(errors))
+    return Outcome(
+        accuracy[paper],
+        trees_per_round * (paper + 1),
+        accuracy[patient],
+        trees_per_round * (patient + 1),
+        len(accuracy),
+        seconds,
+        train_curve or (),
+        accuracy if train_curve else (),
+    )
+
+
+def outcome_of_values(value: float, n_trees: int, n_rounds: int, seconds: float) -> Outcome:
+    """Return an outcome where there is one rule."""
+    return Outcome(value, n_trees, value, n_trees, n_rounds, seconds)
 
 
 def predict_seconds(predict: Callable[[], object], rounds: int) -> float:
@@ -152,7 +183,7 @@ class TreePerOutput(_Estimator):
             n_trees += model.best_iteration_ + 1
             n_rounds = max(n_rounds, model.n_estimators_)
         seconds = perf_counter() - begin
-        return Outcome(score(kind, split.y_test, prediction), n_trees, n_rounds, seconds)
+        return outcome_of_values(score(kind, split.y_test, prediction), n_trees, n_rounds, seconds)
 
 
 class SparseLabels(Method):
@@ -172,9 +203,9 @@ class SparseLabels(Method):
         begin = perf_counter()
         model.fit(split.x_train, y_train, eval_set=[(split.x_test, y_test)])
         seconds = perf_counter() - begin
-        best = model.best_iteration_
-        accuracy = model.evals_result_["validation_0"]["top1_accuracy"]
-        return Outcome(accuracy[best], best + 1, model.n_estimators_, seconds)
+        return outcome_of_classes(
+            model.evals_result_["validation_0"]["top1_accuracy"], effort.patience, 1, seconds
+        )
 
     def time(self, split: Split, kind: Kind, growth: Growth, rounds: int, threads: int) -> Timing:
         return _time(self._model(), split, growth, rounds, threads, self._labels(split.y_train, kind))
@@ -215,30 +246,48 @@ def _fit_together(
     model: Model, split: Split, kind: Kind, growth: Growth, effort: Effort, curves: bool
 ) -> Outcome:
     """Train one model with one stopping rule for all its outputs."""
-    metrics = ["cross_entropy", "accuracy"] if kind == "multiclass" else ["rmse"]
     model.set_params(**_parameters(growth, effort.max_rounds, effort.threads))
-    model.set_params(early_stopping_rounds=effort.patience, eval_metric=metrics)
-    x_test, y_test, share = split.x_test, split.y_test, 1.0
-    if kind == "multiclass":
-        # A row whose class has no training row cannot be predicted: it counts as wrong.
-        known = np.isin(y_test, split.y_train)
-        x_test, y_test, share = x_test[known], y_test[known], float(known.mean())
-    evals = [(x_test, y_test)]
+    model.set_params(early_stopping_rounds=effort.patience)
+    if isinstance(model, PolyleafClassifier):
+        return _fit_classes(model, split, effort, curves)
+    evals = [(split.x_test, split.y_test)]
     if curves:
         evals.insert(0, (split.x_train, split.y_train))
     begin = perf_counter()
-    model.fit(split.x_train, split.y_train, eval_set=evals)
+    model.set_params(eval_metric="rmse").fit(split.x_train, split.y_train, eval_set=evals)
     seconds = perf_counter() - begin
-
     best = model.best_iteration_
-    watched = model.evals_result_[f"validation_{len(evals) - 1}"][metrics[-1]]
-    value = watched[best] * share
+    test_curve = model.evals_result_[f"validation_{len(evals) - 1}"]["rmse"]
+    value = test_curve[best]
     if kind == "multilabel":
         value = score(kind, split.y_test, model.predict(split.x_test))
-    n_trees = (best + 1) * (1 if model.multi_strategy == "multi_output_tree" else model.n_outputs_)
-    train_curve = model.evals_result_["validation_0"][metrics[0]] if curves else []
-    test_curve = [one * share for one in watched] if curves else []
-    return Outcome(value, n_trees, model.n_estimators_, seconds, train_curve, test_curve)
+    outcome = outcome_of_values(value, (best + 1) * _trees_per_round(model), model.n_estimators_, seconds)
+    if not curves:
+        return outcome
+    return replace(outcome, train_curve=model.evals_result_["validation_0"]["rmse"], test_curve=test_curve)
+
+
+def _fit_classes(model: PolyleafClassifier, split: Split, effort: Effort, curves: bool) -> Outcome:
+    # A row whose class has no training row cannot be predicted: it counts as wrong.
+    known = np.isin(split.y_test, split.y_train)
+    begin = perf_counter()
+    model.set_params(eval_metric=["accuracy", EitherImproves()])
+    model.fit(split.x_train, split.y_train, eval_set=[(split.x_test[known], split.y_test[known])])
+    seconds = perf_counter() - begin
+    accuracy = [one * float(known.mean()) for one in model.evals_result_["validation_0"]["accuracy"]]
+    train_curve = _cross_entropies(model, split.x_train, split.y_train) if curves else None
+    return outcome_of_classes(accuracy, effort.patience, _trees_per_round(model), seconds, train_curve)
+
+
+def _cross_entropies(model: PolyleafClassifier, x: Array, y: Array) -> list[float]:
+    codes = np.searchsorted(model.classes_, y)
+    rows = np.arange(len(y))
+    stages = model.staged_predict_proba(x, n_rounds=model.n_estimators_)
+    return [float(-np.log(np.clip(stage[rows, codes], 1e-300, None)).mean()) for stage in stages]
+
+
+def _trees_per_round(model: Model) -> int:
+    return 1 if model.multi_strategy == "multi_output_tree" else model.n_outputs_
 
 
 def _time(model: Model, split: Split, growth: Growth, rounds: int, threads: int, y: Any) -> Timing:

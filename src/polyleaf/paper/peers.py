@@ -10,9 +10,19 @@ import lightgbm
 import numpy as np
 import xgboost
 
-from polyleaf.paper.methods import Effort, Method, Outcome, Timing, predict_seconds, score
+from polyleaf.paper.methods import (
+    Effort,
+    Method,
+    Outcome,
+    Timing,
+    outcome_of_classes,
+    outcome_of_values,
+    predict_seconds,
+    score,
+)
 from polyleaf.paper.problems import Array, Kind, Split
 from polyleaf.paper.settings import LIGHTGBM, REG_LAMBDA, XGBOOST, Growth
+from polyleaf.paper.stopping import Watch, best_round
 
 # Both libraries' gains lack the factor 1/2 of the paper's.
 _GAIN_FACTOR = 2.0
@@ -28,19 +38,63 @@ def _targets(split: Split, kind: Kind) -> list[tuple[Array, Array]]:
     ]
 
 
-# What training one model of several rounds gives: its test scores, its best number of rounds, all its rounds.
-_Trained = tuple[Array, int, int]
+# The losses of the test rows after each round, by the library's name for them; and predictions by round.
+_Losses = dict[str, list[float]]
+_Predict = Callable[[int], Array]
 
 
 def _fit_each(
-    split: Split, kind: Kind, n_outputs: int, train: Callable[[Array, Array], _Trained]
-) -> tuple[float, int, int]:
-    """Train all models and return score, number of trees and rounds."""
-    trained = [train(*labels) for labels in _targets(split, kind)]
-    together = kind == "multiclass"
-    prediction = trained[0][0] if together else np.column_stack([one[0] for one in trained])
-    n_trees = sum(one[1] for one in trained) * (n_outputs if together else 1)
-    return score(kind, split.y_test, prediction), n_trees, max(one[2] for one in trained)
+    split: Split,
+    kind: Kind,
+    n_outputs: int,
+    patience: int,
+    train: Callable[[Array, Array], tuple[_Losses, _Predict]],
+) -> Outcome:
+    """Train all models, one after the other, and return the outcome."""
+    begin = perf_counter()
+    if kind == "multiclass":
+        losses, _ = train(split.y_train, split.y_test)
+        error = losses.get("multi_error") or losses["merror"]
+        accuracy = [1 - one for one in error]
+        return outcome_of_classes(accuracy, patience, n_outputs, perf_counter() - begin)
+    prediction = np.empty(split.y_test.shape)
+    n_trees = n_rounds = 0
+    for output, (y_train, y_test) in enumerate(_targets(split, kind)):
+        losses, predict = train(y_train, y_test)
+        best = best_round(losses["rmse"], patience)
+        prediction[:, output] = predict(best + 1)
+        n_trees += best + 1
+        n_rounds = max(n_rounds, len(losses["rmse"]))
+    value = score(kind, split.y_test, prediction)
+    return outcome_of_values(value, n_trees, n_rounds, perf_counter() - begin)
+
+
+class _StopLightGBM:
+    """A callback that ends training when none of the test losses has improved for a while."""
+
+    order = 30  # after the one that records
+
+    def __init__(self, patience: int) -> None:
+        self._patience = patience
+        self._watch = Watch()
+
+    def __call__(self, env: Any) -> None:
+        self._watch.update([result[2] for result in env.evaluation_result_list])
+        if self._watch.rounds_without >= self._patience:
+            raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list)
+
+
+class _StopXGBoost(xgboost.callback.TrainingCallback):  # type: ignore[misc, unused-ignore]
+    """The same for XGBoost."""
+
+    def __init__(self, patience: int) -> None:
+        super().__init__()
+        self._patience = patience
+        self._watch = Watch()
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        self._watch.update([values[-1] for values in evals_log["test"].values()])
+        return self._watch.rounds_without >= self._patience
 
 
 class LightGBM(Method):
@@ -53,24 +107,25 @@ class LightGBM(Method):
 
     def fit(self, split: Split, kind: Kind, growth: Growth, effort: Effort, *, curves: bool) -> Outcome:
         settings = self._settings(kind, growth, effort.threads)
-        begin = perf_counter()
         data = lightgbm.Dataset(split.x_train, params=settings, free_raw_data=False)
         test = lightgbm.Dataset(split.x_test, reference=data, params=settings, free_raw_data=False)
 
-        def train(y_train: Array, y_test: Array) -> _Trained:
+        def train(y_train: Array, y_test: Array) -> tuple[_Losses, _Predict]:
             data.set_label(y_train)
             test.set_label(y_test)
-            stop = lightgbm.early_stopping(effort.patience, verbose=False)
-            model = lightgbm.train(settings, data, effort.max_rounds, valid_sets=[test], callbacks=[stop])
-            best = model.best_iteration
-            return (
-                np.asarray(model.predict(split.x_test, num_iteration=best)),
-                best,
-                model.current_iteration(),
+            recorded: dict[str, _Losses] = {}
+            record: Callable[..., Any] = lightgbm.record_evaluation(recorded)
+            model = lightgbm.train(
+                settings,
+                data,
+                effort.max_rounds,
+                valid_sets=[test],
+                valid_names=["test"],
+                callbacks=[record, _StopLightGBM(effort.patience)],
             )
+            return recorded["test"], lambda rounds: np.asarray(model.predict(split.x_test, 0, rounds))
 
-        result = _fit_each(split, kind, self._n_outputs, train)
-        return Outcome(*result, perf_counter() - begin)
+        return _fit_each(split, kind, self._n_outputs, effort.patience, train)
 
     def time(self, split: Split, kind: Kind, growth: Growth, rounds: int, threads: int) -> Timing:
         settings = self._settings(kind, growth, threads)
@@ -111,7 +166,11 @@ class LightGBM(Method):
             "verbosity": -1,
         }
         if kind == "multiclass":
-            settings |= {"objective": "multiclass", "num_class": self._n_outputs, "metric": "multi_error"}
+            settings |= {
+                "objective": "multiclass",
+                "num_class": self._n_outputs,
+                "metric": ["multi_error", "multi_logloss"],
+            }
         return settings
 
 
@@ -125,30 +184,25 @@ class XGBoost(Method):
 
     def fit(self, split: Split, kind: Kind, growth: Growth, effort: Effort, *, curves: bool) -> Outcome:
         settings = self._settings(kind, growth, effort.threads)
-        begin = perf_counter()
         data = self._data(split.x_train, growth, effort.threads)
         test = self._data(split.x_test, growth, effort.threads, data)
 
-        def train(y_train: Array, y_test: Array) -> _Trained:
+        def train(y_train: Array, y_test: Array) -> tuple[_Losses, _Predict]:
             data.set_label(y_train)
             test.set_label(y_test)
+            recorded: dict[str, _Losses] = {}
             model = xgboost.train(
                 settings,
                 data,
                 effort.max_rounds,
                 evals=[(test, "test")],
-                early_stopping_rounds=effort.patience,
+                evals_result=recorded,
                 verbose_eval=False,
+                callbacks=[_StopXGBoost(effort.patience)],
             )
-            best = model.best_iteration + 1
-            return (
-                np.asarray(model.predict(test, iteration_range=(0, best))),
-                best,
-                model.num_boosted_rounds(),
-            )
+            return recorded["test"], lambda rounds: model.predict(test, iteration_range=(0, rounds))
 
-        result = _fit_each(split, kind, self._n_outputs, train)
-        return Outcome(*result, perf_counter() - begin)
+        return _fit_each(split, kind, self._n_outputs, effort.patience, train)
 
     def time(self, split: Split, kind: Kind, growth: Growth, rounds: int, threads: int) -> Timing:
         data = self._data(split.x_train, growth, threads)
@@ -191,7 +245,7 @@ class XGBoost(Method):
             settings |= {
                 "objective": "multi:softprob",
                 "num_class": self._n_outputs,
-                "eval_metric": "merror",
+                "eval_metric": ["merror", "mlogloss"],
                 "min_child_weight": growth.min_samples_leaf * 2 * p * (1 - p),
             }
         return settings

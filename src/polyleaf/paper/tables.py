@@ -104,28 +104,34 @@ def performance_table(results: Results) -> str:
     """Test performance of all methods on the real data sets."""
     rows = []
     for data in REAL_DATA:
-        found = _summaries(results, "performance", data, METHODS, "score")
         greater = data not in _ERRORS
-        ours = {method: _score(data, one.mean, ours=True) for method, one in found.items()}
-        ours = _bold_best(ours, {method: one.mean for method, one in found.items()}, greater=greater)
-        theirs = {m: by[data] for m, by in published.PERFORMANCE.items() if data in by}
+        found = _summaries(results, "performance", data, METHODS, "score")
+        patient = _summaries(results, "performance", data, METHODS, "patient_score") if greater else {}
+        theirs = {method: by[data] for method, by in published.PERFORMANCE.items() if data in by}
+        cells = [
+            _bold_best(
+                {method: _score(data, one.mean, ours=True) for method, one in group.items()},
+                {method: one.mean for method, one in group.items()},
+                greater=greater,
+            )
+            for group in (found, patient)
+        ]
         paper = {method: _score(data, value, ours=False) for method, value in theirs.items()}
         paper = _bold_best(paper, theirs, greater=greater)
         for method in (one for one in METHODS if one in found or one in theirs):
-            spread = found.get(method)
             rows.append(
                 [
                     f"{TITLES[data]} ({_measure(data)})",
                     method,
-                    ours.get(method, "not run"),
-                    _NOTHING
-                    if spread is None or spread.count < 2
-                    else _score(data, spread.deviation, ours=True),
-                    _NOTHING if spread is None else str(spread.count),
+                    cells[0].get(method, "not run"),
+                    _spread(data, found.get(method)),
+                    cells[1].get(method, _NOTHING),
+                    _spread(data, patient.get(method)),
+                    str(found[method].count) if method in found else _NOTHING,
                     paper.get(method, _NOTHING),
                 ]
             )
-    header = ["data", "method", "ours", "sd", "splits", "paper"]
+    header = ["data", "method", "ours", "sd", "ours, patient", "sd", "splits", "paper"]
     return markdown(header, rows) if results.data("performance") else ""
 
 
@@ -134,6 +140,7 @@ def trees_table(results: Results) -> str:
     rows = []
     for data in REAL_DATA:
         found = _summaries(results, "performance", data, METHODS, "n_trees")
+        patient = _summaries(results, "performance", data, METHODS, "patient_trees")
         for method, one in found.items():
             paper = published.TREES[method].get(data)
             rows.append(
@@ -142,36 +149,46 @@ def trees_table(results: Results) -> str:
                     method,
                     f"{one.mean:.1f}" if one.count > 1 else f"{one.mean:.0f}",
                     f"{one.deviation:.1f}" if one.count > 1 else _NOTHING,
+                    _NOTHING if data in _ERRORS else f"{patient[method].mean:.0f}",
                     str(one.count),
                     _NOTHING if paper is None else f"{paper:g}",
                 ]
             )
-    return markdown(["data", "method", "trees", "sd", "splits", "paper"], rows) if rows else ""
+    header = ["data", "method", "trees", "sd", "patient", "splits", "paper"]
+    return markdown(header, rows) if rows else ""
 
 
 def confidence_table(results: Results) -> str:
     """Confidence that GBDT-MO is better than each other method."""
     rows = []
     for data in SHUFFLED_DATA:
-        joint = results.values("performance", data, GBDT_MO, "score")
         for method in METHODS:
-            other = results.values("performance", data, method, "score")
-            seeds = sorted(set(joint) & set(other))
-            if method == GBDT_MO or len(seeds) < 2:
+            if method == GBDT_MO or len(results.of("performance", data, method)) < 2:
                 continue
-            sign = -1 if data in _ERRORS else 1
-            value = superiority([sign * (joint[seed] - other[seed]) for seed in seeds])
+            n_splits, value = _confidence(results, data, method, "score")
+            _, patient = _confidence(results, data, method, "patient_score")
             paper = published.CONFIDENCE.get(method, {}).get(data)
             rows.append(
                 [
                     TITLES[data],
                     method,
-                    f"{value:.3f}",
-                    str(len(seeds)),
+                    value,
+                    _NOTHING if data in _ERRORS else patient,
+                    str(n_splits),
                     _NOTHING if paper is None else f"{paper:.3f}",
                 ]
             )
-    return markdown(["data", "against", "confidence", "splits", "paper"], rows) if rows else ""
+    return markdown(["data", "against", "confidence", "patient", "splits", "paper"], rows) if rows else ""
+
+
+def _confidence(results: Results, data: str, method: str, field: str) -> tuple[int, str]:
+    """Return the number of common splits and the confidence on them."""
+    joint, other = (results.values("performance", data, one, field) for one in (GBDT_MO, method))
+    seeds = sorted(set(joint) & set(other))
+    if len(seeds) < 2:
+        return len(seeds), _NOTHING
+    sign = -1 if data in _ERRORS else 1
+    return len(seeds), f"{superiority([sign * (joint[seed] - other[seed]) for seed in seeds]):.3f}"
 
 
 def time_table(results: Results) -> str:
@@ -215,34 +232,33 @@ def sparse_table(results: Results) -> str:
     """Seconds and performance of restricted and unrestricted sparse split finding."""
     rows = []
     for data in TIMED_DATA:
-        seconds = results.summary("time", data, GBDT_MO, "train_seconds")
-        dense = results.of("performance", data, GBDT_MO)
-        if seconds is not None:
-            score = _score(data, dense[0].result["score"], ours=True) if 0 in dense else _NOTHING
-            rows.append([TITLES[data], "dense", f"{seconds.mean:.3g}", _NOTHING, score, _NOTHING])
-        for k in SPARSE_K[data]:
-            names = [sparse_name(mode, k) for mode in (RESTRICTED, UNRESTRICTED)]
+        for k in (None, *SPARSE_K[data]):
+            names = [GBDT_MO] if k is None else [sparse_name(mode, k) for mode in (RESTRICTED, UNRESTRICTED)]
             times = [results.summary("time", data, name, "train_seconds") for name in names]
-            scores = [results.summary("performance", data, name, "score") for name in names]
+            scores = [_first(results, data, name, "score") for name in names]
+            patient = [_first(results, data, name, "patient_score") for name in names]
             if not any(times) and not any(scores):
                 continue
-            paper_seconds = published.SPARSE_SECONDS.get(data, {}).get(k)
-            paper_scores = published.SPARSE_PERFORMANCE.get(data, {}).get(k)
+            paper_seconds = published.SPARSE_SECONDS.get(data, {}).get(k or 0, ())
+            paper_scores = published.SPARSE_PERFORMANCE.get(data, {}).get(k or 0, ())
             rows.append(
                 [
                     TITLES[data],
-                    f"k = {k}",
+                    "all" if k is None else str(k),
                     " / ".join(_NOTHING if one is None else f"{one.mean:.3g}" for one in times),
-                    _NOTHING if paper_seconds is None else " / ".join(f"{one:.3f}" for one in paper_seconds),
-                    " / ".join(_score(data, None if one is None else one.mean, ours=True) for one in scores),
-                    _NOTHING
-                    if paper_scores is None
-                    else " / ".join(_score(data, one, ours=False) for one in paper_scores),
+                    " / ".join(f"{one:.3f}" for one in paper_seconds) or _NOTHING,
+                    " / ".join(_score(data, one, ours=True) for one in scores),
+                    _NOTHING if data in _ERRORS else " / ".join(_score(data, o, ours=True) for o in patient),
+                    " / ".join(_score(data, one, ours=False) for one in paper_scores) or _NOTHING,
                 ]
             )
-    header = ["data", "outputs a leaf", "seconds a round: restricted / unrestricted", "paper"]
-    header += ["score on the first split: restricted / unrestricted", "paper"]
-    return markdown(header, rows) if any(row[1] != "dense" for row in rows) else ""
+    header = ["data", "k", "seconds a round", "paper", "score", "patient", "paper"]
+    return markdown(header, rows) if any(row[1] != "all" for row in rows) else ""
+
+
+def _first(results: Results, data: str, method: str, field: str) -> float | None:
+    """Return a number of the first split."""
+    return results.values("performance", data, method, field).get(0)
 
 
 def hessian_table(results: Results) -> str:
@@ -252,8 +268,9 @@ def hessian_table(results: Results) -> str:
     for data in HESSIAN_DATA:
         for method, name in names.items():
             score = results.summary("performance", data, method, "score")
+            patient = results.summary("performance", data, method, "patient_score")
             seconds = results.summary("time", data, method, "train_seconds")
-            if score is None or seconds is None:
+            if score is None or patient is None or seconds is None:
                 continue
             paper = published.HESSIAN.get(name, {}).get(data)
             rows.append(
@@ -262,13 +279,16 @@ def hessian_table(results: Results) -> str:
                     name,
                     _score(data, score.mean, ours=True),
                     _spread(data, score),
+                    _score(data, patient.mean, ours=True),
+                    _spread(data, patient),
                     str(score.count),
                     _NOTHING if paper is None else f"{paper[0]:.2f}",
                     f"{seconds.mean:.3g}",
                     _NOTHING if paper is None else f"{paper[1]:g}",
                 ]
             )
-    header = ["data", "Hessian", "accuracy, %", "sd", "splits", "paper", "seconds a round", "paper"]
+    header = ["data", "Hessian", "accuracy, %", "sd", "patient", "sd", "splits", "paper"]
+    header += ["seconds a round", "paper"]
     return markdown(header, rows) if any(row[1] != "diagonal" for row in rows) else ""
 
 
