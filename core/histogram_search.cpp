@@ -121,7 +121,7 @@ void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large) 
 std::vector<std::int32_t> HistogramSearch::sum_payload(const Node& node) const {
   const PayloadLayout& layout = payload_.layout;
   const std::size_t n_blocks = (node.n_rows() + kChunkRows - 1) / kChunkRows;
-  const int threads = node.n_rows() * layout.n_channels() < kParallelWork ? 1 : options_.n_threads;
+  const int threads = node.n_rows() * layout.n_channels() < kParallelGathers ? 1 : options_.n_threads;
   std::vector<std::vector<std::int32_t>> partial(
       static_cast<std::size_t>(std::max(threads, 1)),
       std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kLane, 0));
@@ -172,15 +172,13 @@ void HistogramSearch::accept(Node& node, const std::vector<BestCandidate>& found
 void HistogramSearch::evaluate_rows(Node& node) {
   std::vector<BestCandidate> found(2 * matrix_.tiles.size());
   const std::size_t work = node.n_rows() * matrix_.features.size() * payload_.layout.n_channels();
-  parallel_for(4 * work < kParallelWork ? 1 : options_.n_threads, matrix_.tiles.size(),
-               [&](std::size_t at, int thread) {
-                 const FeatureTile& tile = matrix_.tiles[at];
-                 SplitFinder::Scan& scan = scratch_[static_cast<std::size_t>(thread)].built;
-                 finder_.begin_rows(scan, tile, rows_.data() + node.begin, node.n_rows(), node.totals.data());
-                 for (int t = 0; t < payload_.layout.n_tiles; ++t)
-                   finder_.add(scan, tile, t, nullptr, node.totals.data());
-                 found[2 * at] = finder_.best(scan, tile, node.totals.data());
-               });
+  parallel_for(work < kParallelGathers ? 1 : options_.n_threads, matrix_.tiles.size(), [&](std::size_t at, int thread) {
+    const FeatureTile& tile = matrix_.tiles[at];
+    SplitFinder::Scan& scan = scratch_[static_cast<std::size_t>(thread)].built;
+    finder_.begin_rows(scan, tile, rows_.data() + node.begin, node.n_rows(), node.totals.data());
+    for (int t = 0; t < payload_.layout.n_tiles; ++t) finder_.add(scan, tile, t, nullptr, node.totals.data());
+    found[2 * at] = finder_.best(scan, tile, node.totals.data());
+  });
   accept(node, found, 0);
 }
 

@@ -31,7 +31,7 @@ std::vector<Chunk> chunks_of(const std::vector<LeafRows>& leaves) {
 
 int threads_for(const GrowTask& task, const GrowSettings& settings) {
   const std::size_t cells = task.n_rows * static_cast<std::size_t>(task.gradients.n_outputs);
-  return cells < kParallelWork ? 1 : settings.n_threads;
+  return cells < kParallelGathers ? 1 : settings.n_threads;
 }
 
 // A vanishing Hessian without regularisation may ask for more than a float can hold.

@@ -79,41 +79,66 @@ const std::int32_t* SplitFinder::missing_bin(const FeatureTile& tile, std::size_
 }
 
 void SplitFinder::clear(Scan& scan, const FeatureTile& tile) const {
-  scan.steps.clear();
+  const std::size_t most = tile.n_slots();
+  scan.n_steps = 0;
   scan.step_begin.assign(1, 0);
-  scan.inverse_left.clear();
-  scan.inverse_right.clear();
-  scan.left_weight.clear();
+  if (scan.steps.size() < most) {
+    scan.steps.resize(most);
+    scan.score.resize(2 * most);
+    scan.left_weight.resize(2 * most);
+    scan.inverse_left.resize(2 * most);
+    scan.inverse_right.resize(2 * most);
+  }
   scan.order.clear();
   scan.n_missing.assign(tile.n_features(), 0);
   scan.missing_seen.assign(tile.n_features(), 0);
 }
 
-void SplitFinder::list_step(Scan& scan, std::uint32_t slot, std::uint32_t rows_end, const Counts& left,
-                            const Counts& missing, const std::int32_t* totals) const {
-  const std::int64_t n = node_count(totals);
-  const std::int64_t least = rules_.min_samples_leaf;
-  const std::int64_t with_missing = left.count + missing.count;
-  scan.steps.push_back({slot, rows_end, left.count >= least && n - left.count >= least,
-                        missing.count > 0 && with_missing >= least && n - with_missing >= least});
-  if (diagonal() || whole_ != nullptr) return;
-  const double unit = payload_.hessian_unit[0];
-  const double total = totals[payload_.layout.weight_channel()] * unit;
-  for (const std::int64_t weight : {left.weight, left.weight + missing.weight}) {
-    const double left_weight = static_cast<double>(weight) * unit;
-    scan.inverse_left.push_back(score_term(1.0, left_weight + rules_.reg_lambda));
-    scan.inverse_right.push_back(score_term(1.0, total - left_weight + rules_.reg_lambda));
-    scan.left_weight.push_back(left_weight);
+// Lists candidates one after the other, by the count and weight channels of what lies to their left.
+class SplitFinder::StepList {
+ public:
+  StepList(const SplitFinder& finder, Scan& scan, const std::int32_t* totals)
+      : scan_(scan),
+        n_(finder.node_count(totals)),
+        least_(finder.rules_.min_samples_leaf),
+        lambda_(finder.rules_.reg_lambda),
+        unit_(finder.payload_.hessian_unit[0]),
+        total_(totals[finder.payload_.layout.weight_channel()] * unit_),
+        shared_(!finder.diagonal() && finder.whole_ == nullptr) {}
+
+  void add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing) {
+    const std::size_t at = scan_.n_steps++;
+    const std::int64_t with_missing = left.count + missing.count;
+    scan_.steps[at] = {slot, rows_end, left.count >= least_ && n_ - left.count >= least_,
+                       missing.count > 0 && with_missing >= least_ && n_ - with_missing >= least_};
+    scan_.score[2 * at] = scan_.score[2 * at + 1] = 0.0;
+    scan_.left_weight[2 * at] = scan_.left_weight[2 * at + 1] = 0.0;
+    if (!shared_) return;
+    set_inverse(2 * at, static_cast<double>(left.weight) * unit_);
+    if (missing.count > 0) set_inverse(2 * at + 1, static_cast<double>(left.weight + missing.weight) * unit_);
   }
-}
+
+ private:
+  void set_inverse(std::size_t at, double left_weight) {
+    scan_.left_weight[at] = left_weight;
+    scan_.inverse_left[at] = score_term(1.0, left_weight + lambda_);
+    scan_.inverse_right[at] = score_term(1.0, total_ - left_weight + lambda_);
+  }
+
+  Scan& scan_;
+  const std::int64_t n_;
+  const std::int64_t least_;
+  const double lambda_;
+  const double unit_;
+  const double total_;
+  const bool shared_;
+};
 
 void SplitFinder::finish_list(Scan& scan, const FeatureTile& tile) const {
-  scan.score.assign(2 * scan.steps.size(), 0.0);
-  if (scan.left_weight.empty()) scan.left_weight.assign(2 * scan.steps.size(), 0.0);
   if (whole_ == nullptr) return;
   // Reads of whole lanes may run past the end.
   const std::size_t n_channels = payload_.layout.n_channels();
-  scan.left.resize(scan.steps.size() * n_channels + PayloadLayout::kLane);
+  scan.left.resize(scan.n_steps * n_channels + PayloadLayout::kLane);
   scan.missing.resize(tile.n_features() * n_channels + PayloadLayout::kLane);
   scan.with_missing.resize(n_channels + PayloadLayout::kLane);
 }
@@ -127,6 +152,8 @@ void SplitFinder::begin(Scan& scan, const FeatureTile& tile, const std::int32_t*
     return Counts{bin[layout.count_channel()], bin[layout.weight_channel()]};
   };
   clear(scan, tile);
+  StepList list(*this, scan, totals);
+  const std::int64_t n = node_count(totals);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     const int feature = tile.features[position];
     if (allowed(feature)) {
@@ -136,15 +163,15 @@ void SplitFinder::begin(Scan& scan, const FeatureTile& tile, const std::int32_t*
       Counts left;
       const std::uint32_t first = tile.slot_begin[position];
       const std::uint32_t last = first + matrix_.features[static_cast<std::size_t>(feature)].n_value_bins;
-      for (std::uint32_t slot = first; slot < last && left.count + missing.count < node_count(totals); ++slot) {
+      for (std::uint32_t slot = first; slot < last && left.count + missing.count < n; ++slot) {
         const Counts bin = counts(histogram + slot * width);
         if (bin.count == 0) continue;  // the same split as the bin before: the lower one wins
         left.count += bin.count;
         left.weight += bin.weight;
-        list_step(scan, slot, 0, left, missing, totals);
+        list.add(slot, 0, left, missing);
       }
     }
-    scan.step_begin.push_back(scan.steps.size());
+    scan.step_begin.push_back(scan.n_steps);
   }
   finish_list(scan, tile);
 }
@@ -154,6 +181,7 @@ void SplitFinder::begin_rows(Scan& scan, const FeatureTile& tile, const std::uin
   const PayloadLayout& layout = payload_.layout;
   const std::int32_t* weights = payload_.tile(0) + layout.weight_channel();
   clear(scan, tile);
+  StepList list(*this, scan, totals);
   scan.order.resize(tile.n_features() * n_rows);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     const auto feature = static_cast<std::size_t>(tile.features[position]);
@@ -182,10 +210,10 @@ void SplitFinder::begin_rows(Scan& scan, const FeatureTile& tile, const std::uin
         const Counts bin = sum(begin, end);
         left.count += bin.count;
         left.weight += bin.weight;
-        list_step(scan, tile.slot_begin[position] + b, end, left, missing, totals);
+        list.add(tile.slot_begin[position] + b, end, left, missing);
       }
     }
-    scan.step_begin.push_back(scan.steps.size());
+    scan.step_begin.push_back(scan.n_steps);
   }
   finish_list(scan, tile);
 }
@@ -286,6 +314,7 @@ BestCandidate SplitFinder::best(Scan& scan, const FeatureTile& tile, const std::
       for (const bool missing_left : {false, true}) {
         if (!(missing_left ? step.left_allowed : step.right_allowed)) continue;
         const std::size_t at = 2 * s + (missing_left ? 1 : 0);
+        if (!reaches(scan.score[at], best.highest)) continue;  // most do not
         if (!heavy_enough(scan.left_weight[at] * share, totals)) continue;
         Candidate candidate;
         candidate.score = scan.score[at];

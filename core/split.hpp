@@ -38,7 +38,8 @@ class SplitFinder {
   // The candidates of one node in one tile of features. `begin` lists them from the first output tile's histogram,
   // `add` sums the scores of one output tile, `best` picks.
   struct Scan {
-    std::vector<Step> steps;
+    std::size_t n_steps = 0;
+    std::vector<Step> steps;  // of these the first n_steps; so with the numbers per step
     std::vector<std::size_t> step_begin;
     std::vector<std::uint8_t> missing_seen;  // per feature: the node has missing values of it
     std::vector<double> score, left_weight, inverse_left, inverse_right;
@@ -64,13 +65,11 @@ class SplitFinder {
   bool allowed(int feature) const { return feature_mask_ == nullptr || feature_mask_[feature] != 0; }
   const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram) const;
   void clear(Scan& scan, const FeatureTile& tile) const;
-  // Lists a candidate: the sums to the left, and of the missing bin, of count and weight channel.
-  struct Counts {
+  struct Counts {  // of the count and the weight channel
     std::int64_t count = 0;
     std::int64_t weight = 0;
   };
-  void list_step(Scan& scan, std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing,
-                 const std::int32_t* totals) const;
+  class StepList;
   void finish_list(Scan& scan, const FeatureTile& tile) const;
   bool heavy_enough(double left_weight, const std::int32_t* totals) const;
   double mean_hessian(const std::int32_t* sums) const;

@@ -15,7 +15,9 @@ namespace polyleaf {
 
 // Fewer additions than this (a few tenths of a millisecond) are not worth waking other threads for: where another
 // process holds a core, waiting for one of them takes milliseconds.
-constexpr std::size_t kParallelWork = std::size_t{1} << 21;
+constexpr std::size_t kParallelWork = std::size_t{1} << 20;
+// The same for numbers of scattered rows.
+constexpr std::size_t kParallelGathers = kParallelWork / 4;
 
 // Runs body(task, thread) for each task. With one thread OpenMP is not touched at all: a process forked after OpenMP
 // was used would otherwise hang. An exception thrown by a body is rethrown here after the loop.
