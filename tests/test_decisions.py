@@ -633,3 +633,20 @@ def test_a_process_forked_after_a_fit_does_not_hang(how):
     script = textwrap.dedent(FORKED) + textwrap.dedent(FORKS[how])
     script += "print(json.dumps([same, same_in_child()]))\n"
     assert run_python(script) == [True, True]
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "1000"), ("77", "77")])
+def test_waiting_threads_do_not_spin_for_long(given, expected):
+    """OpenMP is loaded with few spins unless the user says otherwise; the environment is left as it was."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    if given is not None:
+        environment["GOMP_SPINCOUNT"] = given
+    environment["OMP_DISPLAY_ENV"] = "VERBOSE"
+    code = "import os, polyleaf; print(os.environ.get('GOMP_SPINCOUNT'))"
+    child = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert child.stdout.strip() == str(given)
+    if "GOMP_SPINCOUNT" not in child.stderr:
+        pytest.skip("OpenMP is not GNU's")
+    assert f"GOMP_SPINCOUNT = '{expected}'" in child.stderr

@@ -1,5 +1,6 @@
 """Gradient boosted decision trees whose every leaf predicts all outputs at once."""
 
+from polyleaf import _load_core as _load_core  # isort: skip  # before anything else imports the core
 from importlib.metadata import version
 
 from polyleaf.estimators import PolyleafClassifier, PolyleafRegressor, load_model
