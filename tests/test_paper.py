@@ -331,10 +331,10 @@ def test_report_of_fixed_results(tmp_path: Path) -> None:
     assert f"| Yeast | XGBoost | {value:.3f} | {value:.3f} | 3 | 0.067 |" in text
     assert "- Date: 2026-01-02" in text
     assert "polyleaf 0.2" in text
-    figures = {path.name for path in (tmp_path / "figures").glob("*.png")}
+    figures = {path.name for path in (tmp_path / "paper-figures").glob("*.png")}
     assert figures == {"time.png", "curves_synthetic.png"}
     for name in figures:
-        assert f"(figures/{name})" in text
+        assert f"(paper-figures/{name})" in text
 
 
 def test_later_results_replace_earlier_ones_of_other_settings() -> None:
@@ -436,4 +436,4 @@ def test_everything_runs_and_a_stopped_run_goes_on(
     for method in METHODS:
         assert f"| {method} |" in report
     names = {"time.png", "curves_synthetic.png", "curves_real.png", "first_trees.png"}
-    assert {path.name for path in (tmp_path / "quick-figures").glob("*.png")} == names
+    assert {path.name for path in (tmp_path / "quick-paper-figures").glob("*.png")} == names

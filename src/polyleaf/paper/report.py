@@ -27,8 +27,9 @@ SECTIONS: dict[str, Section] = {
     "synthetic": Section(
         "RMSE on the synthetic problems",
         "As many rows to test on as to train on (10,000 in the paper), drawn anew for each seed. The paper "
-        "does not say its depths and learning rates here: both were searched on its grid, by early stopping "
-        "as everywhere, on one more draw that no test uses.",
+        "does not say its depths and learning rates here. *Searched*: both are the best of its grid for each "
+        "method, by early stopping as everywhere, on one more draw that no test uses; the second table has "
+        "that draw's RMSE at each depth with its best rate. *Equal*: one depth and rate for both methods.",
         tables.synthetic_table,
     ),
     "performance": Section(
@@ -76,8 +77,8 @@ SECTIONS: dict[str, Section] = {
     ),
     "curves": Section(
         "Training curves",
-        "On the synthetic problems both methods have the depth and learning rate found for GBDT-MO, and "
-        "outputs stop together. On the real data each method has its settings of the tables above, on the "
+        "On the synthetic problems both methods have the same depth and learning rate, and outputs stop "
+        "together. On the real data each method has its settings of the tables above, on the "
         "first split.",
         None,
         (
@@ -145,7 +146,7 @@ def write_report(records: Iterable[Record], folder: Path, scale: str) -> Path:
     """
     results = Results(records, scale)
     prefix = "" if scale == FULL.name else f"{scale}-"
-    figure_folder = folder / f"{prefix}figures"
+    figure_folder = folder / f"{prefix}paper-figures"
     figure_folder.mkdir(parents=True, exist_ok=True)
     parts = [_head(results), "## Data\n\n" + tables.data_table(results)]
     parts += [text for text in (_section(results, one, figure_folder) for one in SECTIONS.values()) if text]

@@ -23,7 +23,7 @@ class Run:
     scale : {"full", "quick"}
         How much work it was.
     experiment : str
-        What it was for: "performance", "synthetic", "search", "curves", "time" or "first_trees".
+        What it was for: "performance", "synthetic", "equal", "search", "curves", "time" or "first_trees".
     data, method : str
         Names.
     seed : int
@@ -59,7 +59,7 @@ class Record:
 class Store:
     """The results in a folder. Opening it reads them; a line that was being written is dropped."""
 
-    FILE = "runs.jsonl"
+    FILE = "paper-runs.jsonl"
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

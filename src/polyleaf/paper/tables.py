@@ -76,28 +76,56 @@ def data_table(results: Results) -> str:
 
 def synthetic_table(results: Results) -> str:
     """RMSE on the synthetic problems, and the settings found."""
+    rows = [
+        row
+        for data in SYNTHETIC_DATA
+        for experiment, label in (("synthetic", "searched"), ("equal", "equal"))
+        for row in _synthetic_rows(results, experiment, label, data)
+    ]
+    header = ["data", "settings", "depth / learning rate", "method", "RMSE", "sd", "seeds", "paper"]
+    header.append("ours / paper")
+    return "\n\n".join([markdown(header, rows), _depth_table(results)]).strip() if rows else ""
+
+
+def _synthetic_rows(results: Results, experiment: str, label: str, data: str) -> list[list[str]]:
+    found = _summaries(results, experiment, data, (GBDT_SO, GBDT_MO), "score")
     rows = []
-    for data in SYNTHETIC_DATA:
-        found = _summaries(results, "synthetic", data, (GBDT_SO, GBDT_MO), "score")
-        cells = {method: _score(data, one.mean, ours=True) for method, one in found.items()}
-        cells = _bold_best(cells, {method: one.mean for method, one in found.items()}, greater=False)
-        for method, one in found.items():
-            paper = published.SYNTHETIC[method][data]
-            details = next(iter(results.of("synthetic", data, method).values())).run.details
-            rows.append(
-                [
-                    TITLES[data],
-                    method,
-                    cells[method],
-                    f"{one.deviation:.4f}",
-                    str(one.count),
-                    f"{paper:.4f}",
-                    f"{one.mean / paper:.3f}",
-                    f"{details['max_depth']} / {details['learning_rate']}",
-                ]
-            )
-    header = ["data", "method", "RMSE", "sd", "seeds", "paper", "ours / paper", "depth / learning rate found"]
-    return markdown(header, rows) if rows else ""
+    cells = {method: _score(data, one.mean, ours=True) for method, one in found.items()}
+    cells = _bold_best(cells, {method: one.mean for method, one in found.items()}, greater=False)
+    for method, one in found.items():
+        paper = published.SYNTHETIC[method][data]
+        details = next(iter(results.of(experiment, data, method).values())).run.details
+        rows.append(
+            [
+                TITLES[data],
+                label,
+                f"{details['max_depth']} / {details['learning_rate']}",
+                method,
+                cells[method],
+                f"{one.deviation:.4f}",
+                str(one.count),
+                f"{paper:.4f}",
+                f"{one.mean / paper:.3f}",
+            ]
+        )
+    return rows
+
+
+def _depth_table(results: Results) -> str:
+    """RMSE of the search at each depth, with the learning rate that is best there."""
+    best: dict[tuple[str, str], dict[int, float]] = {}
+    for record in results.records:
+        if record.run.experiment != "search":
+            continue
+        by_depth = best.setdefault((record.run.data, record.run.method), {})
+        depth, score = int(record.run.details["max_depth"]), float(record.result["score"])
+        by_depth[depth] = min(score, by_depth.get(depth, score))
+    depths = sorted({depth for by_depth in best.values() for depth in by_depth})
+    rows = [
+        [TITLES[data], method, *(_score(data, by_depth.get(depth), ours=True) for depth in depths)]
+        for (data, method), by_depth in best.items()
+    ]
+    return markdown(["data", "method", *(f"depth {depth}" for depth in depths)], rows) if rows else ""
 
 
 def performance_table(results: Results) -> str:
