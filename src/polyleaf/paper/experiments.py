@@ -36,7 +36,7 @@ _LARGER_DATA = tuple(name for name in TIMED_DATA if name in REAL_DATA)
 
 
 def synthetic(lab: Lab) -> None:
-    """RMSE on friedman1 and random projection, with settings searched on one more draw and with equal ones."""
+    """RMSE on friedman1 and random projection, with settings searched on one more draw, and equal ones."""
     for name in SYNTHETIC_DATA:
         problem = synthetic_problem(name, lab.scale.synthetic_rows)
         for method in _SYNTHETIC_METHODS:
