@@ -70,6 +70,8 @@ void BestFirst::expand(int index) {
   Node& l = node(left);
   Node& r = node(right);
   l.depth = r.depth = parent.depth + 1;
+  l.path = 2 * parent.path;
+  r.path = l.path + 1;
   l.begin = begin;
   l.end = r.begin = begin + n_left;
   r.end = begin + n;

@@ -155,57 +155,97 @@ const std::uint32_t* checked_rows(const Vector<std::uint32_t>& rows, const Binne
   return rows.data();
 }
 
+void expect_outputs(const BinnedMatrix& matrix, std::size_t n_rows, std::size_t n_columns, std::int64_t inner_stride,
+                    std::size_t n_outputs) {
+  expect(n_rows == matrix.n_rows && n_columns == n_outputs && (inner_stride == 1 || n_outputs == 1),
+         "arrays of rows x outputs, outputs side by side");
+}
+
+Gradients gradients_of(const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
+                       const std::optional<RowMatrix<float>>& hessian, const std::optional<Vector<double>>& weight) {
+  Gradients out;
+  const std::size_t d = gradient.shape(1);
+  expect(d > 0, "no outputs");
+  expect_outputs(matrix, gradient.shape(0), d, gradient.stride(1), d);
+  out.gradient = gradient.data();
+  out.gradient_stride = static_cast<std::size_t>(gradient.stride(0));
+  if (hessian) {
+    expect_outputs(matrix, hessian->shape(0), hessian->shape(1), hessian->stride(1), d);
+    out.hessian = hessian->data();
+    out.hessian_stride = static_cast<std::size_t>(hessian->stride(0));
+  }
+  out.weight = data_or_null(weight, matrix.n_rows, "weight: one value per row");
+  out.n_rows = matrix.n_rows;
+  out.n_outputs = static_cast<int>(d);
+  return out;
+}
+
+// Rows of `values` times `matrix`, whose columns are padded to whole lanes.
+void project(const RowMatrix<float>& values, const Matrix<float>& matrix, OutMatrix<float>& out, int n_threads) {
+  constexpr std::size_t kBlockRows = 256;
+  const std::size_t n = values.shape(0), d = values.shape(1), width = matrix.shape(1);
+  expect(matrix.shape(0) == d && width > 0 && width % 8 == 0 && out.shape(0) == n && out.shape(1) == width &&
+             (values.stride(1) == 1 || d == 1),
+         "the matrix does not fit");
+  nb::gil_scoped_release release;
+  parallel_for(n * d < kParallelWork ? 1 : n_threads, (n + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int) {
+    kernels().project(values.data(), static_cast<std::size_t>(values.stride(0)), block * kBlockRows,
+                      std::min(n, (block + 1) * kBlockRows), static_cast<int>(d), matrix.data(),
+                      static_cast<int>(width), out.data());
+  });
+}
+
 nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
               const std::optional<RowMatrix<float>>& hessian, const std::optional<Vector<double>>& weight,
-              const Vector<double>& gain_weight, const Vector<double>& unit,
-              const std::optional<Vector<std::uint32_t>>& rows, const std::optional<Vector<std::uint8_t>>& feature_mask,
+              const Vector<double>& unit, const RowMatrix<float>& structure_gradient,
+              const std::optional<RowMatrix<float>>& structure_hessian,
+              const std::optional<Vector<float>>& structure_curvature,
+              const std::optional<Vector<double>>& structure_weight, const Vector<double>& gain_weight,
+              const Vector<double>& structure_unit, const std::optional<Vector<std::uint32_t>>& rows,
+              bool all_rows_in_leaves, const std::optional<Vector<std::uint8_t>>& feature_mask, double level_share,
+              double node_share, std::uint64_t sample_key,
               std::optional<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>> raw, int max_depth, int max_leaves,
               int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha,
               int sparse_leaves, bool restricted, const std::string& hessian_mode,
               const std::optional<Vector<std::int32_t>>& label, double learning_rate, std::size_t histogram_bytes,
               int n_threads) {
   const std::size_t d = gradient.shape(1);
-  const auto check = [&](std::size_t n_rows, std::size_t n_columns, std::int64_t inner_stride) {
-    expect(n_rows == matrix.n_rows && n_columns == d && (inner_stride == 1 || d == 1),
-           "arrays of rows x outputs, outputs side by side");
-  };
-  expect(d > 0, "no outputs");
   GrowTask task;
   task.matrix = &matrix;
-  check(gradient.shape(0), d, gradient.stride(1));
-  task.gradients.gradient = gradient.data();
-  task.gradients.gradient_stride = static_cast<std::size_t>(gradient.stride(0));
-  if (hessian) {
-    check(hessian->shape(0), hessian->shape(1), hessian->stride(1));
-    task.gradients.hessian = hessian->data();
-    task.gradients.hessian_stride = static_cast<std::size_t>(hessian->stride(0));
-  }
-  task.gradients.weight = data_or_null(weight, matrix.n_rows, "weight: one value per row");
-  task.gradients.n_rows = matrix.n_rows;
-  task.gradients.n_outputs = static_cast<int>(d);
-  expect(gain_weight.shape(0) == d && unit.shape(0) == d, "gain_weight and unit: one value per output");
+  task.gradients = gradients_of(matrix, gradient, hessian, weight);
+  task.structure = gradients_of(matrix, structure_gradient, structure_hessian, structure_weight);
+  task.structure.curvature = data_or_null(structure_curvature, matrix.n_rows, "curvature: one value per row");
+  const std::size_t k = structure_gradient.shape(1);
+  expect(gain_weight.shape(0) == k && structure_unit.shape(0) == k && unit.shape(0) == d,
+         "gain_weight and unit: one value per output");
   task.gain_weight = gain_weight.data();
+  task.structure_unit = structure_unit.data();
   task.unit = unit.data();
   task.n_rows = matrix.n_rows;
+  task.all_rows_in_leaves = all_rows_in_leaves;
   if (rows) {
     task.rows = checked_rows(*rows, matrix);
     task.n_rows = rows->shape(0);
   }
-  task.feature_mask = data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature");
+  task.features = {data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature"),
+                   level_share, node_share, sample_key};
   if (raw) {
-    check(raw->shape(0), raw->shape(1), raw->stride(1));
+    expect_outputs(matrix, raw->shape(0), raw->shape(1), raw->stride(1), d);
     task.raw = raw->data();
     task.raw_stride = static_cast<std::size_t>(raw->stride(0));
   }
   GrowSettings settings;
   settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
   expect(sparse_leaves >= 0 && sparse_leaves <= static_cast<int>(d), "sparse_leaves must lie in 0..outputs");
+  expect(sparse_leaves == 0 || k == d, "sparse leaves need all outputs");
   settings.sparse = {sparse_leaves, restricted};
   if (hessian_mode == "exact_leaf") settings.exact = ExactHessian::kLeaves;
   if (hessian_mode == "exact") settings.exact = ExactHessian::kEverywhere;
   if (settings.exact != ExactHessian::kNowhere) {
     expect(label.has_value() && sparse_leaves == 0, "an exact Hessian needs the classes, and leaves of all outputs");
+    expect(hessian_mode != "exact" || k == d, "an exact Hessian in splits needs all outputs");
     task.gradients.label = data_or_null(label, matrix.n_rows, "label: one value per row");
+    task.structure.label = task.gradients.label;
     for (std::size_t i = 0; i < matrix.n_rows; ++i)
       expect(task.gradients.label[i] >= 0 && static_cast<std::size_t>(task.gradients.label[i]) < d,
              "a label is out of range");
@@ -240,9 +280,10 @@ SparseLabels make_sparse_labels(const Vector<std::int64_t>& row_begin, const Vec
 
 nb::dict grow_sparse(SparseLabels& labels, const BinnedMatrix& matrix, const std::optional<Vector<double>>& weight,
                      const std::optional<Vector<std::uint32_t>>& rows,
-                     const std::optional<Vector<std::uint8_t>>& feature_mask, int max_depth, int max_leaves,
-                     int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda,
-                     double reg_alpha, int sparse_leaves, bool restricted, double learning_rate, int n_threads) {
+                     const std::optional<Vector<std::uint8_t>>& feature_mask, double level_share, double node_share,
+                     std::uint64_t sample_key, int max_depth, int max_leaves, int min_samples_leaf,
+                     double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha,
+                     int sparse_leaves, bool restricted, double learning_rate, int n_threads) {
   expect(matrix.n_rows == labels.n_rows(), "the table has another number of rows");
   expect(sparse_leaves >= 1 && static_cast<std::size_t>(sparse_leaves) <= labels.n_outputs(),
          "sparse_leaves must lie in 1..outputs");
@@ -254,7 +295,8 @@ nb::dict grow_sparse(SparseLabels& labels, const BinnedMatrix& matrix, const std
     task.rows = checked_rows(*rows, matrix);
     task.n_rows = rows->shape(0);
   }
-  task.feature_mask = data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature");
+  task.features = {data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature"),
+                   level_share, node_share, sample_key};
   GrowSettings settings;
   settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
   settings.sparse = {sparse_leaves, restricted};
@@ -415,8 +457,10 @@ NB_MODULE(_core, m) {
 
   nb::class_<TreeGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
       .def(nb::init<>())
-      .def("grow", &grow, nb::kw_only(), "matrix"_a, "gradient"_a, "hessian"_a.none(), "weight"_a.none(),
-           "gain_weight"_a, "unit"_a, "rows"_a.none(), "feature_mask"_a.none(), "raw"_a.noconvert().none(),
+      .def("grow", &grow, nb::kw_only(), "matrix"_a, "gradient"_a, "hessian"_a.none(), "weight"_a.none(), "unit"_a,
+           "structure_gradient"_a, "structure_hessian"_a.none(), "structure_curvature"_a.none(),
+           "structure_weight"_a.none(), "gain_weight"_a, "structure_unit"_a, "rows"_a.none(), "all_rows_in_leaves"_a,
+           "feature_mask"_a.none(), "level_share"_a, "node_share"_a, "sample_key"_a, "raw"_a.noconvert().none(),
            "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a,
            "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "hessian_mode"_a, "label"_a.none(),
            "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
@@ -424,8 +468,9 @@ NB_MODULE(_core, m) {
   nb::class_<SparseLabels>(m, "SparseLabels", "Labels and scores of GBDT-sparse, which grows its trees from them.")
       .def(nb::new_(&make_sparse_labels), "row_begin"_a, "label"_a, "n_outputs"_a)
       .def("grow", &grow_sparse, nb::kw_only(), "matrix"_a, "weight"_a.none(), "rows"_a.none(), "feature_mask"_a.none(),
-           "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a,
-           "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "learning_rate"_a, "n_threads"_a);
+           "level_share"_a, "node_share"_a, "sample_key"_a, "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a,
+           "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a,
+           "learning_rate"_a, "n_threads"_a);
 
   nb::class_<ForestPredictor>(m, "ForestPredictor", "A forest packed for prediction.")
       .def(nb::init<Vector<std::int64_t>, Vector<std::int32_t>, Vector<double>, Vector<std::int32_t>,
@@ -436,6 +481,7 @@ NB_MODULE(_core, m) {
       .def("add", &ForestPredictor::add, "table"_a, "begin"_a, "end"_a, "raw"_a.noconvert(), "n_threads"_a)
       .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
 
+  m.def("project", &project, "values"_a, "matrix"_a, "out"_a.noconvert(), "n_threads"_a);
   m.def("squared_error", &squared_error, "raw"_a, "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("clipped_squared_error", &clipped_squared_error, "raw"_a, "y"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(),

@@ -10,7 +10,7 @@
 namespace polyleaf {
 
 GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
-  quantize(task.gradients, settings.exact == ExactHessian::kEverywhere, settings.n_threads, payload_);
+  quantize(task.structure, settings.exact == ExactHessian::kEverywhere, settings.n_threads, payload_);
   rows_.resize(task.n_rows);
   spare_.resize(task.n_rows);
   if (task.rows != nullptr)
@@ -19,16 +19,22 @@ GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
     std::iota(rows_.begin(), rows_.end(), 0u);
 
   const BinnedMatrix& matrix = *task.matrix;
-  const OutputTerms terms(payload_, settings.rules, task.gain_weight, task.unit);
+  const OutputTerms terms(payload_, settings.rules, task.gain_weight, task.structure_unit);
   HistogramSearch search(matrix, payload_, settings.rules, terms, rows_,
-                         {settings.sparse, task.feature_mask, settings.histogram_bytes, settings.n_threads},
-                         histograms_);
+                         {settings.sparse, task.features, settings.histogram_bytes, settings.n_threads}, histograms_);
   BestFirst growth(matrix, settings.rules, search, rows_, spare_, settings.n_threads);
   const BestFirst::Order order = growth.run();
-  const std::vector<LeafRows> leaves = leaf_rows(order);
+  std::vector<LeafRows> leaves = leaf_rows(order);
   GrownTree tree = lay_out_tree(matrix, order);
+  const bool gather = task.all_rows_in_leaves && task.rows != nullptr;
+  if (gather) {
+    tree.cover.assign(tree.count.begin(), tree.count.end());  // of the sample: rows outside of it need a way down
+    place_unseen_missing(order, tree);
+    leaves = gather_all_rows(matrix, settings.n_threads, rows_, tree);
+  }
   fill_leaves(task, settings, rows_.data(), leaves, tree);
-  finish_tree(order, tree);
+  sum_up(tree);
+  if (!gather) place_unseen_missing(order, tree);
   if (task.raw != nullptr) add_to_raw(task, settings, rows_.data(), leaves, tree);
   return tree;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "binned_matrix.hpp"
+#include "feature_sample.hpp"
 #include "grown_tree.hpp"
 #include "payload.hpp"
 #include "rules.hpp"
@@ -26,12 +27,16 @@ struct GrowSettings {
 
 struct GrowTask {
   const BinnedMatrix* matrix = nullptr;
-  Gradients gradients;
-  const double* gain_weight = nullptr;  // per output: its share in the split score, of gradients in units
-  const double* unit = nullptr;         // per output: values and gradients are multiples of it
-  const std::uint32_t* rows = nullptr;  // the sample to grow from, ascending; null: all rows
+  Gradients gradients;           // what leaf values are made of
+  const double* unit = nullptr;  // per output: values and gradients are multiples of it
+  // What splits are found on: the same gradients, or a sketch of them, with the weights of a sample.
+  Gradients structure;
+  const double* gain_weight = nullptr;     // per output of the structure: its share in the split score
+  const double* structure_unit = nullptr;  // per output of the structure
+  const std::uint32_t* rows = nullptr;     // the sample to grow from, ascending; null: all rows
   std::size_t n_rows = 0;
-  const std::uint8_t* feature_mask = nullptr;
+  bool all_rows_in_leaves = false;  // leaf values are made of all rows, not of the sample only
+  FeatureSample features;
   double* raw = nullptr;  // predictions of all rows, to which the tree is added
   std::size_t raw_stride = 0;
 };

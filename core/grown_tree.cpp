@@ -1,6 +1,9 @@
 #include "grown_tree.hpp"
 
+#include <algorithm>
 #include <limits>
+
+#include "threads.hpp"
 
 namespace polyleaf {
 
@@ -37,12 +40,46 @@ std::vector<LeafRows> leaf_rows(const BestFirst::Order& order) {
   return leaves;
 }
 
-void finish_tree(const BestFirst::Order& order, GrownTree& tree) {
-  for (std::size_t i = order.nodes.size(); i-- > 0;) {
+std::vector<LeafRows> gather_all_rows(const BinnedMatrix& matrix, int n_threads, std::vector<std::uint32_t>& rows,
+                                      GrownTree& tree) {
+  constexpr std::size_t kBlockRows = 2048;
+  std::vector<std::int32_t> leaf_of(matrix.n_rows);
+  parallel_for(n_threads, (matrix.n_rows + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int) {
+    const std::size_t end = std::min(matrix.n_rows, (block + 1) * kBlockRows);
+    for (std::size_t row = block * kBlockRows; row < end; ++row)
+      leaf_of[row] = static_cast<std::int32_t>(find_leaf(matrix, row, tree));
+  });
+  std::vector<LeafRows> leaves;
+  for (std::size_t node = 0; node < tree.left.size(); ++node)
+    if (tree.left[node] < 0) leaves.push_back({node, 0, 0});
+  for (const std::int32_t leaf : leaf_of) ++leaves[static_cast<std::size_t>(leaf)].end;
+  std::size_t begin = 0;
+  for (LeafRows& leaf : leaves) {
+    const std::size_t n = leaf.end;
+    tree.count[leaf.node] = static_cast<std::int64_t>(n);
+    leaf.begin = leaf.end = begin;
+    begin += n;
+  }
+  rows.resize(matrix.n_rows);
+  for (std::size_t row = 0; row < matrix.n_rows; ++row)
+    rows[leaves[static_cast<std::size_t>(leaf_of[row])].end++] = static_cast<std::uint32_t>(row);
+  return leaves;
+}
+
+void sum_up(GrownTree& tree) {
+  for (std::size_t i = tree.left.size(); i-- > 0;) {
     if (tree.left[i] < 0) continue;
     const auto left = static_cast<std::size_t>(tree.left[i]);
     tree.cover[i] = tree.cover[left] + tree.cover[left + 1];
-    if (!order.nodes[i]->split.missing_seen) tree.missing_left[i] = tree.cover[left] >= tree.cover[left + 1] ? 1 : 0;
+    tree.count[i] = tree.count[left] + tree.count[left + 1];
+  }
+}
+
+void place_unseen_missing(const BestFirst::Order& order, GrownTree& tree) {
+  for (std::size_t i = 0; i < order.nodes.size(); ++i) {
+    if (tree.left[i] < 0 || order.nodes[i]->split.missing_seen) continue;
+    const auto left = static_cast<std::size_t>(tree.left[i]);
+    tree.missing_left[i] = tree.cover[left] >= tree.cover[left + 1] ? 1 : 0;
   }
 }
 

@@ -36,9 +36,15 @@ struct LeafRows {
 GrownTree lay_out_tree(const BinnedMatrix& matrix, const BestFirst::Order& order);
 std::vector<LeafRows> leaf_rows(const BestFirst::Order& order);
 
-// Covers of the inner nodes from those of the leaves, and the side of missing values where a split saw none: the
-// heavier child.
-void finish_tree(const BestFirst::Order& order, GrownTree& tree);
+// Covers and counts of the inner nodes from those of the leaves.
+void sum_up(GrownTree& tree);
+
+// The side of missing values where a split saw none: the heavier child.
+void place_unseen_missing(const BestFirst::Order& order, GrownTree& tree);
+
+// Tells the rows of the whole table apart by leaf: `rows` then holds all of them, those of a leaf in ascending order.
+std::vector<LeafRows> gather_all_rows(const BinnedMatrix& matrix, int n_threads, std::vector<std::uint32_t>& rows,
+                                      GrownTree& tree);
 
 // The leaf that a row of the table falls into.
 std::size_t find_leaf(const BinnedMatrix& matrix, std::size_t row, const GrownTree& tree);

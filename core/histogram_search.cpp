@@ -11,6 +11,8 @@ namespace {
 constexpr std::size_t kChunkRows = 1024;
 // Histograms that stay free for a walk down to the leaves when open nodes are taken best first.
 constexpr int kReserve = 16;
+// Below this share of its features, a sparse tile is visited cell by cell.
+constexpr double kFewFeatures = 0.3;
 
 }  // namespace
 
@@ -39,12 +41,19 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const Payload& payl
       rows_(rows),
       options_(options),
       whole_(make_whole_score(payload, rules, terms, options.sparse)),
-      finder_(matrix, payload, rules, terms, whole_.get(), options.feature_mask),
+      finder_(matrix, payload, rules, terms, whole_.get()),
       histograms_(histograms),
       pool_(pool_size()),
       histogram_size_(matrix.n_slots * payload.layout.n_channels()),
       few_rows_(whole_ != nullptr ? 0 : 2 * matrix.n_slots / matrix.features.size()),
+      features_(options.features, matrix.features.size()),
+      positions_(matrix.tiles.size()),
       scratch_(static_cast<std::size_t>(std::max(1, options.n_threads))) {
+  if (options.features.mask != nullptr)
+    for (std::size_t tile = 0; tile < matrix_.tiles.size(); ++tile)
+      for (std::size_t position = 0; position < matrix_.tiles[tile].n_features(); ++position)
+        if (features_.in_tree(static_cast<std::size_t>(matrix_.tiles[tile].features[position])))
+          positions_[tile].push_back(static_cast<std::uint32_t>(position));
   const std::size_t needed = static_cast<std::size_t>(pool_.n_free()) * histogram_size_;
   if (histograms_.size() < needed) histograms_ = Buffer<std::int32_t>(needed);
   std::size_t largest = 0;
@@ -148,11 +157,17 @@ std::int32_t* HistogramSearch::kept_histogram(int slot, const FeatureTile& tile,
 void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot) {
   const std::size_t n_tiles = matrix_.tiles.size();
   std::vector<BestCandidate> found(2 * n_tiles);
+  const std::uint8_t* built_mask = features_.mask(*built, built_features_);
+  const std::uint8_t* derived_mask = derived != nullptr ? features_.mask(*derived, derived_features_) : nullptr;
+  for (ThreadScratch& s : scratch_) {
+    s.built.feature_mask = built_mask;
+    s.derived.feature_mask = derived_mask;
+  }
   const std::size_t work =
       (built->n_rows() * matrix_.features.size() + 4 * matrix_.n_slots) * payload_.layout.n_channels();
   parallel_for(work < kParallelWork ? 1 : options_.n_threads, n_tiles, [&](std::size_t tile, int thread) {
-    evaluate_tile(matrix_.tiles[tile], scratch_[static_cast<std::size_t>(thread)], *built, derived, parent_slot,
-                  &found[2 * tile]);
+    if (options_.features.mask != nullptr && positions_[tile].empty()) return;
+    evaluate_tile(tile, scratch_[static_cast<std::size_t>(thread)], *built, derived, parent_slot, &found[2 * tile]);
   });
   accept(*built, found, 0);
   if (derived != nullptr) accept(*derived, found, 1);
@@ -171,10 +186,12 @@ void HistogramSearch::accept(Node& node, const std::vector<BestCandidate>& found
 
 void HistogramSearch::evaluate_rows(Node& node) {
   std::vector<BestCandidate> found(2 * matrix_.tiles.size());
+  const std::uint8_t* mask = features_.mask(node, built_features_);
   const std::size_t work = node.n_rows() * matrix_.features.size() * payload_.layout.n_channels();
   parallel_for(work < kParallelGathers ? 1 : options_.n_threads, matrix_.tiles.size(), [&](std::size_t at, int thread) {
     const FeatureTile& tile = matrix_.tiles[at];
     SplitFinder::Scan& scan = scratch_[static_cast<std::size_t>(thread)].built;
+    scan.feature_mask = mask;
     finder_.begin_rows(scan, tile, rows_.data() + node.begin, node.n_rows(), node.totals.data());
     for (int t = 0; t < payload_.layout.n_tiles; ++t) finder_.add(scan, tile, t, nullptr, node.totals.data());
     found[2 * at] = finder_.best(scan, tile, node.totals.data());
@@ -182,13 +199,14 @@ void HistogramSearch::evaluate_rows(Node& node) {
   accept(node, found, 0);
 }
 
-void HistogramSearch::evaluate_tile(const FeatureTile& tile, ThreadScratch& scratch, const Node& built,
-                                    const Node* derived, int parent_slot, BestCandidate* found) {
+void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived,
+                                    int parent_slot, BestCandidate* found) {
+  const FeatureTile& tile = matrix_.tiles[at];
   const PayloadLayout& layout = payload_.layout;
   const bool scan_built = may_split(built, rules_);
   for (int t = 0; t < layout.n_tiles; ++t) {
     std::int32_t* histogram = built.slot >= 0 ? kept_histogram(built.slot, tile, t) : scratch.histogram.data();
-    build_histogram(tile, t, built, histogram);
+    build_histogram(at, t, built, histogram);
     if (scan_built) scan(scratch.built, tile, t, histogram, built);
     if (derived == nullptr) continue;
     std::int32_t* parent = kept_histogram(parent_slot, tile, t);
@@ -206,8 +224,13 @@ void HistogramSearch::scan(SplitFinder::Scan& scan, const FeatureTile& tile, int
 }
 
 // Algorithm 1 for all features of the tile.
-void HistogramSearch::build_histogram(const FeatureTile& tile, int output_tile, const Node& node,
+void HistogramSearch::build_histogram(std::size_t at, int output_tile, const Node& node,
                                       std::int32_t* histogram) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  const std::vector<std::uint32_t>& positions = positions_[at];
+  // Entries are those of all features of a tile: for few of them, each cell is cheaper to look at.
+  const bool few = options_.features.mask != nullptr && positions.size() < kFewFeatures * tile.n_features();
+  const bool by_entry = tile.sparse && !few;
   const auto width = static_cast<std::size_t>(payload_.layout.width);
   std::fill_n(histogram, tile.n_slots() * width, 0);
   AccumulateTile job{};
@@ -219,13 +242,17 @@ void HistogramSearch::build_histogram(const FeatureTile& tile, int output_tile, 
   job.wide = tile.wide;
   job.n_features = tile.n_features();
   job.slot_begin = tile.slot_begin.data();
-  if (tile.sparse) {
+  if (options_.features.mask != nullptr) {
+    job.positions = positions.data();
+    job.n_positions = positions.size();
+  }
+  if (by_entry) {
     job.row_begin = tile.row_begin.data();
     job.entries = tile.entries.data();
   }
   job.histogram = histogram;
   kernels().accumulate(job);
-  if (tile.sparse) complete_frequent_bins(tile, node.totals.data() + output_tile * payload_.layout.width, histogram);
+  if (by_entry) complete_frequent_bins(tile, node.totals.data() + output_tile * payload_.layout.width, histogram);
 }
 
 void HistogramSearch::complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals,

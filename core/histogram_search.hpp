@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "binned_matrix.hpp"
+#include "feature_sample.hpp"
 #include "node.hpp"
 #include "payload.hpp"
 #include "split.hpp"
@@ -29,7 +30,7 @@ class HistogramSearch : public SplitSearch {
  public:
   struct Options {
     SparseLeaves sparse;
-    const std::uint8_t* feature_mask = nullptr;
+    FeatureSample features;
     std::size_t histogram_bytes = 0;  // memory for histograms kept for subtraction
     int n_threads = 1;
   };
@@ -56,11 +57,11 @@ class HistogramSearch : public SplitSearch {
   void evaluate_rows(Node& node);
   void accept(Node& node, const std::vector<BestCandidate>& found, std::size_t first);
   void evaluate(Node* built, Node* derived, int parent_slot);
-  void evaluate_tile(const FeatureTile& tile, ThreadScratch& scratch, const Node& built, const Node* derived,
-                     int parent_slot, BestCandidate* found);
+  void evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived, int parent_slot,
+                     BestCandidate* found);
   void scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
             const Node& node) const;
-  void build_histogram(const FeatureTile& tile, int output_tile, const Node& node, std::int32_t* histogram) const;
+  void build_histogram(std::size_t at, int output_tile, const Node& node, std::int32_t* histogram) const;
   void complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals, std::int32_t* histogram) const;
 
   const BinnedMatrix& matrix_;
@@ -75,6 +76,10 @@ class HistogramSearch : public SplitSearch {
   std::size_t histogram_size_ = 0;
   // Nodes of no more rows than this, about twice the bins of a feature, are searched without a histogram.
   std::size_t few_rows_ = 0;
+  FeatureSampler features_;
+  std::vector<std::uint8_t> built_features_, derived_features_;  // of the nodes at hand, where they have their own
+  // Per feature tile: the positions of the tree's features, where they are not all.
+  std::vector<std::vector<std::uint32_t>> positions_;
   std::vector<ThreadScratch> scratch_;
   WholeScore::Scratch whole_scratch_;
 };

@@ -66,7 +66,11 @@ void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
       quantize_run(tile.hessian + row * tile.hessian_stride, tile.hessian_scale, tile.n_outputs, weighted, weight,
                    out + tile.hessian_channel);
     if (tile.count_channel >= 0) out[tile.count_channel] = 1;
-    if (tile.shared_channel >= 0) out[tile.shared_channel] = to_int32(weight * tile.shared_scale);
+    if (tile.shared_channel >= 0) {
+      const double shared =
+          tile.curvature != nullptr ? round_even(tile.curvature[row] * tile.shared_scale) : tile.shared_scale;
+      out[tile.shared_channel] = to_int32(weight * shared);
+    }
   }
 }
 
@@ -102,7 +106,7 @@ inline void prefetch_row(const std::int32_t* row) {
   for (int c = 0; c < Lanes * kLane; c += 16) __builtin_prefetch(row + c);
 }
 
-template <int Lanes, class Code>
+template <int Lanes, class Code, bool Some>
 void accumulate_dense(const AccumulateTile& t) {
   constexpr std::size_t kWidth = Lanes * kLane;
   const Code* codes = static_cast<const Code*>(t.codes);
@@ -116,7 +120,14 @@ void accumulate_dense(const AccumulateTile& t) {
     }
     const RowVector<Lanes> vector(t.payload + row * kWidth);
     const Code* code = codes + row * k;
-    for (std::size_t f = 0; f < k; ++f) vector.add_to(t.histogram + (t.slot_begin[f] + code[f]) * kWidth);
+    if (Some) {
+      for (std::size_t i = 0; i < t.n_positions; ++i) {
+        const std::uint32_t f = t.positions[i];
+        vector.add_to(t.histogram + (t.slot_begin[f] + code[f]) * kWidth);
+      }
+    } else {
+      for (std::size_t f = 0; f < k; ++f) vector.add_to(t.histogram + (t.slot_begin[f] + code[f]) * kWidth);
+    }
   }
 }
 
@@ -141,10 +152,10 @@ template <int Lanes>
 void accumulate_lanes(const AccumulateTile& t) {
   if (t.row_begin != nullptr)
     accumulate_sparse<Lanes>(t);
-  else if (t.wide)
-    accumulate_dense<Lanes, std::uint16_t>(t);
+  else if (t.positions != nullptr)
+    t.wide ? accumulate_dense<Lanes, std::uint16_t, true>(t) : accumulate_dense<Lanes, std::uint8_t, true>(t);
   else
-    accumulate_dense<Lanes, std::uint8_t>(t);
+    t.wide ? accumulate_dense<Lanes, std::uint16_t, false>(t) : accumulate_dense<Lanes, std::uint8_t, false>(t);
 }
 
 void accumulate(const AccumulateTile& t) {
@@ -304,6 +315,32 @@ double terms(const TermsTile& t) {
   return sum_lanes(lane);
 }
 
+constexpr std::size_t kProjected = 4;  // rows at a time: their sums do not wait for each other
+
+template <std::size_t Rows>
+void project_rows(const float* values, std::size_t stride, int n, const float* matrix, int width, float* out) {
+  for (int c = 0; c < width; c += kLane) {
+    float sum[Rows][kLane] = {};
+    for (int j = 0; j < n; ++j) {
+      const float* m = matrix + static_cast<std::size_t>(j) * static_cast<std::size_t>(width) + c;
+      for (std::size_t r = 0; r < Rows; ++r)
+        for (int l = 0; l < kLane; ++l) sum[r][l] += values[r * stride + static_cast<std::size_t>(j)] * m[l];
+    }
+    for (std::size_t r = 0; r < Rows; ++r)
+      for (int l = 0; l < kLane; ++l)
+        out[r * static_cast<std::size_t>(width) + static_cast<std::size_t>(c + l)] = sum[r][l];
+  }
+}
+
+void project(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n, const float* matrix,
+             int width, float* out) {
+  std::size_t row = begin;
+  const auto w = static_cast<std::size_t>(width);
+  for (; row + kProjected <= end; row += kProjected)
+    project_rows<kProjected>(values + row * stride, stride, n, matrix, width, out + row * w);
+  for (; row < end; ++row) project_rows<1>(values + row * stride, stride, n, matrix, width, out + row * w);
+}
+
 // e^x to about 1e-15 for |x| <= 700 (clamped there), written so that the compiler vectorises it.
 inline double exponential(double x) {
   constexpr double kLog2e = 1.4426950408889634;
@@ -423,6 +460,7 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           subtract,
                           scan,
                           terms,
+                          project,
                           softmax,
                           logistic,
                           sum_rows};

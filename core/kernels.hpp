@@ -24,6 +24,7 @@ struct QuantizeTile {
   int count_channel;   // -1: none in this tile
   int shared_channel;  // -1: none in this tile
   double shared_scale;
+  const float* curvature;  // of each row; null: 1
 };
 
 // One node's rows to be added to the histogram of one tile of features and one tile of outputs.
@@ -36,6 +37,8 @@ struct AccumulateTile {
   bool wide;
   std::size_t n_features;
   const std::uint32_t* slot_begin;
+  const std::uint32_t* positions;  // the features to visit; null: all
+  std::size_t n_positions;
   const std::uint32_t* row_begin;  // sparse tiles: entries instead of codes
   const std::uint16_t* entries;
   std::int32_t* histogram;
@@ -108,6 +111,9 @@ struct Kernels {
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
   void (*scan)(const ScanTile& tile);
   double (*terms)(const TermsTile& tile);  // returns the sum of both sides
+  // out (rows x width) = values (rows x n) times matrix (n x width); width is a multiple of 8.
+  void (*project)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
+                  const float* matrix, int width, float* out);
   void (*softmax)(const double* raw, const std::int32_t* label, Curvature curvature, std::size_t begin, std::size_t end,
                   int n_outputs, float* gradient, float* hessian);
   void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,

@@ -139,7 +139,7 @@ void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::u
   parallel_for(threads_for(task, settings), chunks.size(), [&](std::size_t c, int) {
     for (std::size_t i = chunks[c].begin; i < chunks[c].end; ++i) add_leaf(task, tree, width, chunks[c].leaf, rows[i]);
   });
-  if (task.rows != nullptr) add_outside_sample(task, settings, tree, width);
+  if (task.rows != nullptr && !task.all_rows_in_leaves) add_outside_sample(task, settings, tree, width);
 }
 
 }  // namespace polyleaf

@@ -13,8 +13,9 @@ struct Node {
   std::size_t begin = 0;  // its rows, as positions in the array of row numbers
   std::size_t end = 0;
   int depth = 0;
-  int slot = -1;  // where its histogram is kept; -1: nowhere
-  int left = -1;  // indices of the visited children
+  std::uint64_t path = 1;  // a 0 for each turn left and a 1 for each turn right, after a leading 1
+  int slot = -1;           // where its histogram is kept; -1: nowhere
+  int left = -1;           // indices of the visited children
   int right = -1;
   Candidate split;
   double gain = 0.0;  // of the best split; 0: not to be split

@@ -88,6 +88,14 @@ std::vector<double> sum_magnitudes(const Gradients& in, std::size_t n_entries, i
   return total;
 }
 
+// Of all rows, weighted; a shared Hessian is positive.
+double sum_curvature(const Gradients& in) {
+  double sum = 0.0;
+  const float least = kernels().sum_magnitudes(in.curvature, 1, in.weight, 0, in.n_rows, 1, &sum);
+  if (!std::isfinite(sum) || least < 0) throw std::overflow_error("the Hessian is not finite, or negative");
+  return sum;
+}
+
 struct Scales {
   std::vector<double> gradient, hessian;  // from real numbers to integers, before the weight is applied
   double shared = 1.0;
@@ -139,6 +147,7 @@ void quantize_tiles(const Gradients& in, const Scales& scales, int n_threads, Pa
       tile.count_channel = t == 0 ? layout.count_channel() : -1;
       tile.shared_channel = t == 0 && layout.hessian == HessianKind::kShared ? layout.weight_channel() : -1;
       tile.shared_scale = scales.shared;
+      tile.curvature = in.curvature;
       kernels().quantize(tile, begin, end);
     }
   });
@@ -147,10 +156,10 @@ void quantize_tiles(const Gradients& in, const Scales& scales, int n_threads, Pa
 }  // namespace
 
 void quantize(const Gradients& in, bool full, int n_threads, Payload& payload) {
-  const HessianKind kind = full                    ? HessianKind::kFull
-                           : in.hessian != nullptr ? HessianKind::kDiagonal
-                           : in.weight != nullptr  ? HessianKind::kShared
-                                                   : HessianKind::kCount;
+  const HessianKind kind = full                                              ? HessianKind::kFull
+                           : in.hessian != nullptr                           ? HessianKind::kDiagonal
+                           : in.weight != nullptr || in.curvature != nullptr ? HessianKind::kShared
+                                                                             : HessianKind::kCount;
   const std::size_t n = in.n_rows;
   const auto d = static_cast<std::size_t>(in.n_outputs);
   payload.layout = lay_out_payload(in.n_outputs, kind);
@@ -174,7 +183,7 @@ void quantize(const Gradients& in, bool full, int n_threads, Payload& payload) {
     scales.hessian.push_back(grid.weight_unit / payload.hessian_unit[e]);
   }
   if (kind == HessianKind::kShared) {
-    const double unit = grid.unit(grid.total_weight);
+    const double unit = grid.unit(in.curvature != nullptr ? sum_curvature(in) : grid.total_weight);
     payload.hessian_unit.assign(d, unit);
     scales.shared = grid.weight_unit / unit;
   }

@@ -55,8 +55,9 @@ constexpr std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
 struct Gradients {
   const float* gradient = nullptr;
   std::size_t gradient_stride = 0;
-  const float* hessian = nullptr;  // null: 1 for every output and row
+  const float* hessian = nullptr;  // null: that of the row, the same for every output
   std::size_t hessian_stride = 0;
+  const float* curvature = nullptr;     // per row; null: 1
   const double* weight = nullptr;       // null: 1 for every row
   const std::int32_t* label = nullptr;  // classes, where the full Hessian of the softmax is wanted
   std::size_t n_rows = 0;

@@ -119,13 +119,14 @@ GrownTree SparseLabels::grow(const Task& task, const GrowSettings& settings) {
   else
     std::iota(rows.begin(), rows.end(), 0u);
   const SparseGradients gradients = rounded_gradients(task, settings.rules);
-  SparseSearch search(*task.matrix, gradients, settings.rules, settings.sparse, rows, task.feature_mask,
+  SparseSearch search(*task.matrix, gradients, settings.rules, settings.sparse, rows, task.features,
                       settings.n_threads);
   BestFirst growth(*task.matrix, settings.rules, search, rows, spare, settings.n_threads);
   const BestFirst::Order order = growth.run();
   GrownTree tree = lay_out_tree(*task.matrix, order);
   fill_leaves(task, settings, rows, leaf_rows(order), tree);
-  finish_tree(order, tree);
+  sum_up(tree);
+  place_unseen_missing(order, tree);
   add_tree(task, tree, settings.n_threads);
   return tree;
 }

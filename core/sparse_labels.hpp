@@ -25,7 +25,7 @@ class SparseLabels {
     const double* weight = nullptr;       // null: 1 for every row
     const std::uint32_t* rows = nullptr;  // the sample to grow from, ascending; null: all rows
     std::size_t n_rows = 0;
-    const std::uint8_t* feature_mask = nullptr;
+    FeatureSample features;
   };
   // Grows a tree for the present scores and adds it to them.
   GrownTree grow(const Task& task, const GrowSettings& settings);

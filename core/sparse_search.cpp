@@ -11,13 +11,13 @@ namespace polyleaf {
 
 SparseSearch::SparseSearch(const BinnedMatrix& matrix, const SparseGradients& gradients, const Rules& rules,
                            const SparseLeaves& sparse, const std::vector<std::uint32_t>& rows,
-                           const std::uint8_t* feature_mask, int n_threads)
+                           const FeatureSample& features, int n_threads)
     : matrix_(matrix),
       gradients_(gradients),
       rules_(rules),
       sparse_(sparse),
       rows_(rows),
-      feature_mask_(feature_mask),
+      features_(features, matrix.features.size()),
       n_threads_(n_threads),
       position_of_(gradients.factor.size(), -1),
       scratch_(static_cast<std::size_t>(std::max(1, n_threads))) {}
@@ -142,8 +142,9 @@ void SparseSearch::search_children(Node& parent, Node& left, Node& right) {
 void SparseSearch::search(Node& node, const Compact& sums) {
   if (!may_split(node, rules_)) return;
   std::vector<BestCandidate> found(matrix_.features.size());
+  const std::uint8_t* mask = features_.mask(node, node_features_);
   parallel_for(n_threads_, matrix_.features.size(), [&](std::size_t feature, int thread) {
-    if (feature_mask_ != nullptr && feature_mask_[feature] == 0) return;
+    if (mask != nullptr && mask[feature] == 0) return;
     found[feature] = best_of_feature(node, sums, feature, scratch_[static_cast<std::size_t>(thread)]);
   });
   BestCandidate best;

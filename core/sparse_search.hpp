@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "binned_matrix.hpp"
+#include "feature_sample.hpp"
 #include "node.hpp"
 #include "rules.hpp"
 #include "whole_score.hpp"
@@ -28,7 +29,7 @@ struct SparseGradients {
 class SparseSearch : public SplitSearch {
  public:
   SparseSearch(const BinnedMatrix& matrix, const SparseGradients& gradients, const Rules& rules,
-               const SparseLeaves& sparse, const std::vector<std::uint32_t>& rows, const std::uint8_t* feature_mask,
+               const SparseLeaves& sparse, const std::vector<std::uint32_t>& rows, const FeatureSample& features,
                int n_threads);
 
   void search_root(Node& root) override;
@@ -68,7 +69,8 @@ class SparseSearch : public SplitSearch {
   const Rules& rules_;
   const SparseLeaves sparse_;
   const std::vector<std::uint32_t>& rows_;
-  const std::uint8_t* feature_mask_;
+  FeatureSampler features_;
+  std::vector<std::uint8_t> node_features_;
   const int n_threads_;
   std::vector<std::int32_t> position_of_;  // per output: its number in the node at hand, or -1
   std::vector<Scratch> scratch_;

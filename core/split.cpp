@@ -156,7 +156,7 @@ void SplitFinder::begin(Scan& scan, const FeatureTile& tile, const std::int32_t*
   const std::int64_t n = node_count(totals);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     const int feature = tile.features[position];
-    if (allowed(feature)) {
+    if (allowed(scan, feature)) {
       const std::int32_t* missing_vector = missing_bin(tile, position, histogram);
       const Counts missing = missing_vector != nullptr ? counts(missing_vector) : Counts{};
       scan.missing_seen[position] = missing.count > 0 ? 1 : 0;
@@ -185,7 +185,7 @@ void SplitFinder::begin_rows(Scan& scan, const FeatureTile& tile, const std::uin
   scan.order.resize(tile.n_features() * n_rows);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     const auto feature = static_cast<std::size_t>(tile.features[position]);
-    if (allowed(tile.features[position])) {
+    if (allowed(scan, tile.features[position])) {
       const FeatureBins& bins = matrix_.features[feature];
       std::uint32_t* order = scan.order.data() + position * n_rows;
       scan.bin_end.assign(bins.n_bins() + 1, 0);  // counting sort

@@ -28,8 +28,8 @@ class SplitFinder {
  public:
   // `whole` may be null: scores are then sums over outputs.
   SplitFinder(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules, const OutputTerms& terms,
-              const WholeScore* whole, const std::uint8_t* feature_mask)
-      : matrix_(matrix), payload_(payload), rules_(rules), terms_(terms), whole_(whole), feature_mask_(feature_mask) {}
+              const WholeScore* whole)
+      : matrix_(matrix), payload_(payload), rules_(rules), terms_(terms), whole_(whole) {}
 
   // Sum over outputs of T(G)^2 / (H + lambda) of a whole node.
   double node_score(const std::int32_t* totals) const;
@@ -38,6 +38,7 @@ class SplitFinder {
   // The candidates of one node in one tile of features. `begin` lists them from the first output tile's histogram,
   // `add` sums the scores of one output tile, `best` picks.
   struct Scan {
+    const std::uint8_t* feature_mask = nullptr;  // 1 where a feature may be used; null: all. Set before `begin`.
     std::size_t n_steps = 0;
     std::vector<Step> steps;  // of these the first n_steps; so with the numbers per step
     std::vector<std::size_t> step_begin;
@@ -62,7 +63,9 @@ class SplitFinder {
 
  private:
   bool diagonal() const { return payload_.layout.hessian == HessianKind::kDiagonal; }
-  bool allowed(int feature) const { return feature_mask_ == nullptr || feature_mask_[feature] != 0; }
+  static bool allowed(const Scan& scan, int feature) {
+    return scan.feature_mask == nullptr || scan.feature_mask[feature] != 0;
+  }
   const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram) const;
   void clear(Scan& scan, const FeatureTile& tile) const;
   struct Counts {  // of the count and the weight channel
@@ -81,7 +84,6 @@ class SplitFinder {
   const Rules& rules_;
   const OutputTerms& terms_;
   const WholeScore* whole_;
-  const std::uint8_t* feature_mask_;
 };
 
 }  // namespace polyleaf

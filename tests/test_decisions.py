@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from polyleaf import PolyleafClassifier, PolyleafRegressor, _core
 from polyleaf.data.binning import bin_table
 from polyleaf.growth.threads import effective_threads
+from polyleaf.growth.tree import TreeGrower, TreeRules
 
 LIMIT = 120  # seconds after which a process counts as hanging
 
@@ -234,29 +235,11 @@ def core_calls():
     forest = PolyleafRegressor(n_estimators=20).fit(X[:2000], gradient[:2000])._forest
     predictor, scores = forest._predictor, np.zeros((n, d))
     out, other, hessian = np.empty((n, d), np.float32), np.empty((n, d), np.float32), gradient**2
-    rules = {"max_depth": 8, "max_leaves": 256, "min_samples_leaf": 1, "min_split_gain": 0.0}
-    rules |= {"min_child_weight": 0.0, "reg_lambda": 1.0, "reg_alpha": 0.0, "learning_rate": 0.1}
-    rules |= {"sparse_leaves": 0, "restricted": True, "hessian_mode": "diagonal", "label": None}
-    parts = {
-        "weight": None,
-        "gain_weight": ones,
-        "unit": ones,
-        "rows": None,
-        "feature_mask": None,
-        "raw": None,
-    }
+    grower = TreeGrower(matrix, TreeRules(max_depth=8, min_samples_leaf=1), 0.1, 1, histogram_bytes=0)
     return {
         "bin_table": lambda: bin_table(X, None, 255, 1),
         "encode": lambda: matrix.encode(X, 1),
-        "grow": lambda: _core.TreeGrower().grow(
-            matrix=matrix,
-            gradient=gradient,
-            hessian=hessian,
-            **parts,
-            **rules,
-            histogram_bytes=0,
-            n_threads=1,
-        ),
+        "grow": lambda: grower.grow(gradient, hessian, None, gain_weight=ones, unit=ones),
         "softmax": lambda: [_core.softmax(raw, label, "p(1-p)", out, other, 1) for _ in range(10)],
         "logistic": lambda: [_core.logistic(raw, raw, out, other, 1) for _ in range(10)],
         "squared_error": lambda: [_core.squared_error(raw, raw, ones, out, 1) for _ in range(50)],

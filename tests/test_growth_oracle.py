@@ -10,6 +10,7 @@ import pytest
 
 from oracle import Problem, grow_tree, score, sums
 from polyleaf.data.binning import bin_table
+from polyleaf.growth.sampling import FeatureSample
 from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
 from problems import is_clear_cut, random_problem
 
@@ -47,7 +48,7 @@ def grow(problem: Problem, n_threads: int = 1, **grower: int) -> Tree:
         unit=np.ones(d),
         # Of a softmax, the gradient is negative for the true class alone.
         label=None if problem.full_hessian is None else problem.gradient.argmin(axis=1).astype(np.int32),
-        feature_mask=mask,
+        features=FeatureSample(mask),
     )
 
 

@@ -26,10 +26,19 @@ class TreeGrower:
         gradient: npt.NDArray[np.float32],
         hessian: npt.NDArray[np.float32] | None,
         weight: npt.NDArray[np.float64] | None,
-        gain_weight: npt.NDArray[np.float64],
         unit: npt.NDArray[np.float64],
+        structure_gradient: npt.NDArray[np.float32],
+        structure_hessian: npt.NDArray[np.float32] | None,
+        structure_curvature: npt.NDArray[np.float32] | None,
+        structure_weight: npt.NDArray[np.float64] | None,
+        gain_weight: npt.NDArray[np.float64],
+        structure_unit: npt.NDArray[np.float64],
         rows: npt.NDArray[np.uint32] | None,
+        all_rows_in_leaves: bool,
         feature_mask: npt.NDArray[np.uint8] | None,
+        level_share: float,
+        node_share: float,
+        sample_key: int,
         raw: npt.NDArray[np.float64] | None,
         max_depth: int,
         max_leaves: int,
@@ -58,6 +67,9 @@ class SparseLabels:
         weight: npt.NDArray[np.float64] | None,
         rows: npt.NDArray[np.uint32] | None,
         feature_mask: npt.NDArray[np.uint8] | None,
+        level_share: float,
+        node_share: float,
+        sample_key: int,
         max_depth: int,
         max_leaves: int,
         min_samples_leaf: int,
@@ -93,6 +105,12 @@ class ForestPredictor:
         self, table: npt.NDArray[Any], begin: int, end: int, n_threads: int
     ) -> npt.NDArray[np.int32]: ...
 
+def project(
+    values: npt.NDArray[np.float32],
+    matrix: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
 def squared_error(
     raw: npt.NDArray[np.float64],
     y: npt.NDArray[np.float64],

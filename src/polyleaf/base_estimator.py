@@ -32,6 +32,7 @@ from polyleaf.metrics import make_metrics
 from polyleaf.model import Forest
 from polyleaf.model_file import SavedModel, write_model
 from polyleaf.params import (
+    DEFAULT_SKETCH_SIZE,
     EstimatorKind,
     Integer,
     base_score_vector,
@@ -179,10 +180,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             min_split_gain=float(params["min_split_gain"]),
             min_child_weight=float(params["min_child_weight"]),
             subsample=float(params["subsample"]),
+            sampling_method=params["sampling_method"],
             colsample_bytree=float(params["colsample_bytree"]),
+            colsample_bylevel=float(params["colsample_bylevel"]),
+            colsample_bynode=float(params["colsample_bynode"]),
             multi_strategy=params["multi_strategy"],
             sparse_leaves=count("sparse_leaves"),
             sparse_mode=params["sparse_mode"],
+            sketch=params["sketch"],
+            sketch_size=count("sketch_size") or DEFAULT_SKETCH_SIZE,
             hessian=params.get("hessian", "diagonal"),
             scale_targets=bool(params.get("scale_targets", False)),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.growth.sampling import Sampler
+from polyleaf.growth.structure import StructurePlan
 from polyleaf.growth.tree import SparseLabels, Tree, TreeGrower, TreeRules
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
@@ -56,10 +57,15 @@ class Settings:
     min_split_gain: float
     min_child_weight: float
     subsample: float
+    sampling_method: str
     colsample_bytree: float
+    colsample_bylevel: float
+    colsample_bynode: float
     multi_strategy: str
     sparse_leaves: int | None
     sparse_mode: str
+    sketch: str | None
+    sketch_size: int
     hessian: str
     scale_targets: bool
     base_score: FloatArray | None
@@ -155,6 +161,19 @@ class _Trainer:
         self.unit, self._gain_weight = loss.scales(data.y, data.weight, base, settings.scale_targets)
         joint = settings.multi_strategy == "multi_output_tree"
         self.trees_per_round = 1 if joint else loss.n_outputs
+        self._sampler = Sampler(
+            n_rows=len(data.X),
+            n_features=data.X.shape[1],
+            seed=settings.seed,
+            subsample=settings.subsample,
+            gradient_based=settings.sampling_method == "gradient_based",
+            bytree=settings.colsample_bytree,
+            bylevel=settings.colsample_bylevel,
+            bynode=settings.colsample_bynode,
+        )
+        self._plan = StructurePlan(
+            settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed
+        )
 
     def prepare(self) -> None:
         """Bin the table and set up the scores."""
@@ -168,23 +187,31 @@ class _Trainer:
 
     def round(self, number: int) -> list[tuple[Tree, int]]:
         """Grow one round's trees and add them to the training scores."""
-        gradient, hessian = self._loss.gradients(self._data.y, self._raw, self._settings.n_threads)
-        rows, features = self._sample(number)
+        settings = self._settings
+        gradient, hessian = self._loss.gradients(self._data.y, self._raw, settings.n_threads)
+        rows = self._sampler.rows(number, gradient, self._gain_weight, self._data.weight)
+        features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
         grown = []
         try:
             for first in range(0, self._loss.n_outputs, width):
                 part = slice(first, first + width)
+                of_tree = gradient[:, part]
+                hessian_of_tree = None if hessian is None else hessian[:, part]
+                scales = {"gain_weight": self._gain_weight[part], "unit": self.unit[part]}
                 tree = self._grower.grow(
-                    gradient[:, part],
-                    None if hessian is None else hessian[:, part],
+                    of_tree,
+                    hessian_of_tree,
                     self._data.weight,
-                    gain_weight=self._gain_weight[part],
-                    unit=self.unit[part],
-                    label=self._data.y if self._settings.hessian != "diagonal" else None,
+                    **scales,
+                    structure=self._plan.make(
+                        of_tree, hessian_of_tree, **scales, number=number, n_threads=settings.n_threads
+                    ),
+                    label=self._data.y if settings.hessian in ("exact", "exact_leaf") else None,
                     raw=self._raw[:, part],
-                    rows=rows,
-                    feature_mask=features,
+                    rows=rows.rows,
+                    sample_weight=rows.weight,
+                    features=features,
                 )
                 grown.append((tree, first))
         except OverflowError as error:
@@ -212,21 +239,6 @@ class _Trainer:
             unit=self.unit,
         )
 
-    def _sample(self, number: int) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
-        """Return the rows and features of a round (None: all), chosen by seed and round alone."""
-        n_rows, n_features = self._data.X.shape
-        rows = features = None
-        if self._settings.subsample < 1:
-            generator = np.random.default_rng([self._settings.seed, number, 0])
-            size = max(1, round(self._settings.subsample * n_rows))
-            rows = np.sort(generator.choice(n_rows, size, replace=False, shuffle=False)).astype(np.uint32)
-        if self._settings.colsample_bytree < 1:
-            generator = np.random.default_rng([self._settings.seed, number, 1])
-            size = max(1, round(self._settings.colsample_bytree * n_features))
-            features = np.zeros(n_features, dtype=np.uint8)
-            features[generator.choice(n_features, size, replace=False)] = 1
-        return rows, features
-
 
 class _SparseTrainer(_Trainer):
     """The same with sparse labels: scores and gradients live in the core, and are never made dense."""
@@ -237,10 +249,9 @@ class _SparseTrainer(_Trainer):
 
     def round(self, number: int) -> list[tuple[Tree, int]]:
         """Grow one round's tree and add it to the training scores."""
-        rows, features = self._sample(number)
-        return [
-            (self._grower.grow_sparse(self._labels, self._data.weight, rows=rows, feature_mask=features), 0)
-        ]
+        rows = self._sampler.uniform_rows(number).rows
+        features = self._sampler.features(number)
+        return [(self._grower.grow_sparse(self._labels, self._data.weight, rows=rows, features=features), 0)]
 
     def measure(self, metrics: Sequence[Metric], wanted: bool) -> dict[str, float]:
         """Return nothing: the predictions of all training rows would be dense."""

@@ -23,6 +23,8 @@ EstimatorKind = Literal["regressor", "classifier"]
 # Counts travel to the compiled core as 32-bit integers.
 _LARGEST_COUNT = 2**31 - 1
 
+DEFAULT_SKETCH_SIZE = 5
+
 OBJECTIVES: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": ("squared_error",),
     "classifier": ("cross_entropy", "binary_cross_entropy", "clipped_squared_error"),
@@ -133,18 +135,23 @@ class Real:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some words; if `or_callable`, or a function (or None, which stands for the default)."""
+    """One of some words; if `or_none`, or None; if `or_callable`, or a function or None."""
 
     options: tuple[str, ...]
     or_callable: bool = False
+    or_none: bool = False
 
     @property
     def allowed(self) -> str:
         words = f"{{{_quoted(self.options)}}}"
-        return f"{words}, callable or None" if self.or_callable else words
+        if self.or_callable:
+            return f"{words}, callable or None"
+        return f"{words} or None" if self.or_none else words
 
     def check(self, name: str, value: object) -> None:
-        if self.or_callable and (value is None or callable(value)):
+        if value is None and (self.or_none or self.or_callable):
+            return
+        if self.or_callable and callable(value):
             return
         if not isinstance(value, str):
             raise _wrong_type(name, value, self.allowed)
@@ -301,13 +308,33 @@ PARAMETERS: tuple[Parameter, ...] = (
         "subsample",
         Real(0, 1, open_low=True),
         1.0,
-        "Share of the rows drawn, without replacement, for each round.",
+        "Share of the rows drawn, without replacement, for each round (see `sampling_method`).",
+    ),
+    Parameter(
+        "sampling_method",
+        Choice(("uniform", "gradient_based")),
+        "uniform",
+        'How rows are drawn when `subsample` is below 1. "uniform": all alike; the rest takes no part in the '
+        'round. "gradient_based": in proportion to the norm of their gradient over all outputs, weighted so '
+        "that sums stay unbiased; the splits come from these rows, the leaf values from all rows.",
     ),
     Parameter(
         "colsample_bytree",
         Real(0, 1, open_low=True),
         1.0,
         "Share of the features drawn, without replacement, for each round.",
+    ),
+    Parameter(
+        "colsample_bylevel",
+        Real(0, 1, open_low=True),
+        1.0,
+        "Share of the round's features drawn for each level of a tree.",
+    ),
+    Parameter(
+        "colsample_bynode",
+        Real(0, 1, open_low=True),
+        1.0,
+        "Share of the level's features drawn for each node.",
     ),
     Parameter(
         "objective",
@@ -356,12 +383,29 @@ PARAMETERS: tuple[Parameter, ...] = (
         "With `sparse_leaves`, whether the children of a split share their outputs, or each chooses its own.",
     ),
     Parameter(
+        "sketch",
+        Choice(("random_projection", "random_sampling", "top_outputs"), or_none=True),
+        None,
+        "Find the splits on `sketch_size` numbers a row instead of all gradients, which takes the number of "
+        'outputs out of the cost of a split. "random_projection": sums of all outputs with random signs; '
+        '"random_sampling": outputs drawn in proportion to their gradients; "top_outputs": those with the '
+        "largest gradients. Each round anew; leaf values always come from all outputs.",
+    ),
+    Parameter(
+        "sketch_size",
+        Integer(1, or_none=True),
+        None,
+        f"Outputs of the sketch. None: {DEFAULT_SKETCH_SIZE}. As many as there are outputs is no sketch.",
+    ),
+    Parameter(
         "hessian",
-        Choice(("diagonal", "exact", "exact_leaf")),
+        Choice(("diagonal", "shared", "exact", "exact_leaf")),
         "diagonal",
-        "What stands for the Hessian of the softmax cross entropy: the diagonal of `softmax_curvature`; "
-        '"exact", the full matrix in splits and leaf values (up to 32 classes); or "exact_leaf", the full '
-        "matrix in leaf values only. The last two need `reg_lambda > 0` and `reg_alpha = 0`.",
+        'What stands for the Hessian of the loss. "diagonal": one number for each output, in splits and in '
+        'leaf values. "shared": splits are found with one number a row, the mean over the outputs, which '
+        'halves their cost; leaf values are those of "diagonal". For the softmax cross entropy also "exact", '
+        'the full matrix in splits and leaf values (up to 32 classes), and "exact_leaf", the full matrix in '
+        "leaf values only; these two need `reg_lambda > 0` and `reg_alpha = 0`.",
         ("classifier",),
     ),
     Parameter(
@@ -495,7 +539,23 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
                 f"sparse_leaves={k} needs trees of all outputs, not multi_strategy='one_output_per_tree'."
             )
     hessian = params.get("hessian", "diagonal")
-    if hessian == "diagonal":
+    if params["sketch"] is not None:
+        refused = {
+            f"sparse_leaves={k}": k is not None,
+            "multi_strategy='one_output_per_tree'": not joint,
+            "hessian='exact'": hessian == "exact",
+            "a sparse y": sparse_labels,
+        }
+        for what, found in refused.items():
+            if found:
+                raise ValueError(
+                    f"sketch={params['sketch']!r} does not go with {what}: splits need all outputs."
+                )
+    if params["sketch_size"] is not None and params["sketch"] is None:
+        raise ValueError(f"sketch_size={params['sketch_size']} needs a sketch; sketch is None.")
+    if params["sampling_method"] == "gradient_based" and sparse_labels:
+        raise ValueError("sampling_method='gradient_based' does not go with a sparse y.")
+    if hessian in ("diagonal", "shared"):
         return
     if loss != "cross_entropy":
         raise ValueError(

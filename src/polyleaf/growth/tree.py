@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
+from polyleaf.growth.sampling import ALL_FEATURES, FeatureSample
+from polyleaf.growth.structure import Structure
 
 # Histograms kept for subtraction take at most this much memory, whatever the number of outputs. A node whose
 # histogram is not kept costs its children a pass over their own rows; the tree is the same to the last bit.
@@ -38,8 +40,8 @@ class TreeRules:
         Outputs a leaf says something about (k of the paper's sparse objective); None: all.
     sparse_mode : {"restricted", "unrestricted"}
         Whether the children of a split share their outputs (Algorithm 4) or choose their own (Algorithm 3).
-    hessian : {"diagonal", "exact", "exact_leaf"}
-        Whether splits and leaves, leaves only, or neither use the full Hessian (eq. 13 and 14).
+    hessian : {"diagonal", "shared", "exact", "exact_leaf"}
+        "exact": splits and leaves use the full Hessian (eq. 13 and 14); "exact_leaf": leaves only.
     """
 
     max_depth: int | None = 6
@@ -166,10 +168,12 @@ class TreeGrower:
         *,
         gain_weight: FloatArray,
         unit: FloatArray,
+        structure: Structure | None = None,
         label: npt.NDArray[np.int32] | None = None,
         raw: FloatArray | None = None,
         rows: npt.NDArray[np.uint32] | None = None,
-        feature_mask: npt.NDArray[np.uint8] | None = None,
+        sample_weight: FloatArray | None = None,
+        features: FeatureSample = ALL_FEATURES,
     ) -> Tree:
         """Return the tree for these gradients, and add it to `raw`.
 
@@ -181,28 +185,41 @@ class TreeGrower:
             Weight of each row.
         gain_weight, unit : float64 ndarray of shape (outputs,)
             Share of each output in the split score; power of two that gradients and values are multiples of.
+        structure : Structure or None
+            What splits are found on instead; None: these gradients.
         label : int32 ndarray of shape (rows,) or None
             Class codes, which the full Hessian needs.
         raw : float64 ndarray of shape (rows, outputs) or None
             Predictions of the training rows, updated in place.
         rows : uint32 ndarray or None
             The sample to grow from, ascending.
-        feature_mask : uint8 ndarray of shape (features,) or None
-            1 where a feature may be used.
+        sample_weight : float64 ndarray of shape (rows,) or None
+            Weights of the sampled rows while splits are found; leaf values then come from all rows, by their
+            own weights.
+        features : FeatureSample
+            Which features may be used.
         """
+        if structure is None:
+            structure = Structure(gradient, hessian, None, gain_weight, unit)
         arrays = self._core.grow(
             matrix=self._matrix,
             gradient=gradient,
             hessian=hessian,
             weight=weight,
-            gain_weight=gain_weight,
             unit=unit,
+            structure_gradient=structure.gradient,
+            structure_hessian=structure.hessian,
+            structure_curvature=structure.curvature,
+            structure_weight=weight if sample_weight is None else sample_weight,
+            gain_weight=structure.gain_weight,
+            structure_unit=structure.unit,
             rows=rows,
-            feature_mask=feature_mask,
+            all_rows_in_leaves=sample_weight is not None,
             raw=raw,
             hessian_mode=self._hessian,
             label=label,
             histogram_bytes=self._histogram_bytes,
+            **features.arguments(),
             **self._settings,
         )
         return Tree(**arrays)
@@ -213,10 +230,10 @@ class TreeGrower:
         weight: FloatArray | None,
         *,
         rows: npt.NDArray[np.uint32] | None = None,
-        feature_mask: npt.NDArray[np.uint8] | None = None,
+        features: FeatureSample = ALL_FEATURES,
     ) -> Tree:
         """Return the tree for the present scores of sparse labels, and add it to them; see `grow`."""
         arrays = labels.core.grow(
-            matrix=self._matrix, weight=weight, rows=rows, feature_mask=feature_mask, **self._settings
+            matrix=self._matrix, weight=weight, rows=rows, **features.arguments(), **self._settings
         )
         return Tree(**arrays)

@@ -1,0 +1,141 @@
+"""Which rows and features a round is grown from, chosen by seed and round alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.data.inputs import FloatArray
+from polyleaf.growth.structure import FloatMatrix, row_norms
+
+# A row without a gradient is still drawn now and then: its Hessian counts. This share of the mean norm is
+# added to all norms (in squares).
+_NORM_FLOOR = 0.1
+
+
+@dataclass(frozen=True)
+class RowSample:
+    """Rows to grow from.
+
+    Attributes
+    ----------
+    rows : uint32 ndarray or None
+        Ascending; None: all.
+    weight : float64 ndarray of shape (all rows,) or None
+        Weights while splits are found, where they are not the rows' own.
+    """
+
+    rows: npt.NDArray[np.uint32] | None = None
+    weight: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class FeatureSample:
+    """Features that splits may use: of the tree, and shares of these for each level and node."""
+
+    mask: npt.NDArray[np.uint8] | None = None
+    level_share: float = 1.0
+    node_share: float = 1.0
+    key: int = 0
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what the core's growers take."""
+        return {
+            "feature_mask": self.mask,
+            "level_share": self.level_share,
+            "node_share": self.node_share,
+            "sample_key": self.key,
+        }
+
+
+ALL_ROWS = RowSample()
+ALL_FEATURES = FeatureSample()
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Draws the samples of each round.
+
+    Attributes
+    ----------
+    n_rows, n_features, seed : int
+        Of the run.
+    subsample : float
+        Share of the rows.
+    gradient_based : bool
+        Whether rows are drawn by the norm of their gradient.
+    bytree, bylevel, bynode : float
+        Shares of the features.
+    """
+
+    n_rows: int
+    n_features: int
+    seed: int
+    subsample: float
+    gradient_based: bool
+    bytree: float
+    bylevel: float
+    bynode: float
+
+    def rows(
+        self, number: int, gradient: FloatMatrix, gain_weight: FloatArray, weight: FloatArray | None
+    ) -> RowSample:
+        """Return the rows of round `number`."""
+        if self.subsample >= 1:
+            return ALL_ROWS
+        if not self.gradient_based:
+            return self.uniform_rows(number)
+        norms = row_norms(gradient, gain_weight)
+        norms = np.sqrt(norms**2 + (_NORM_FLOOR * norms.mean()) ** 2)
+        if weight is not None:
+            norms = norms * weight
+        probability = inclusion_probabilities(norms, self.subsample * self.n_rows)
+        chosen = self._generator(number, 0).random(self.n_rows) < probability
+        rows = np.flatnonzero(chosen).astype(np.uint32)
+        if len(rows) == 0:  # no gradient anywhere, or bad luck with a handful of rows
+            return ALL_ROWS
+        weights = np.zeros(self.n_rows)
+        weights[rows] = 1 / probability[rows]
+        if weight is not None:
+            weights *= weight
+        return RowSample(rows, weights)
+
+    def uniform_rows(self, number: int) -> RowSample:
+        """Return rows that are drawn without a look at them."""
+        if self.subsample >= 1:
+            return ALL_ROWS
+        size = max(1, round(self.subsample * self.n_rows))
+        rows = self._generator(number, 0).choice(self.n_rows, size, replace=False, shuffle=False)
+        return RowSample(np.sort(rows).astype(np.uint32))
+
+    def features(self, number: int) -> FeatureSample:
+        """Return the features of round `number`."""
+        mask = None
+        if self.bytree < 1:
+            size = max(1, round(self.bytree * self.n_features))
+            mask = np.zeros(self.n_features, dtype=np.uint8)
+            mask[self._generator(number, 1).choice(self.n_features, size, replace=False)] = 1
+        key = int(self._generator(number, 3).integers(2**63))
+        return FeatureSample(mask, self.bylevel, self.bynode, key)
+
+    def _generator(self, number: int, purpose: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, number, purpose])
+
+
+def inclusion_probabilities(norms: FloatArray, expected: float) -> FloatArray:
+    """Return min(1, norm / m) with the m that makes them sum to `expected`: minimal variance sampling."""
+    largest_first = -np.sort(-norms)
+    rest = np.concatenate([np.cumsum(largest_first[::-1])[::-1], [0.0]])
+    # With the n largest certain, the others have to make up for expected - n.
+    n_certain = np.arange(len(norms) + 1)
+    threshold = np.divide(
+        rest, expected - n_certain, where=expected > n_certain, out=np.full(len(rest), np.inf)
+    )
+    fits = np.append(largest_first, 0.0) <= threshold
+    at = int(np.argmax(fits))  # the first number of certain ones that leaves no other above the threshold
+    if not threshold[at] > 0:
+        return np.ones(len(norms))
+    return np.asarray(np.minimum(1.0, norms / threshold[at]))

@@ -1,0 +1,158 @@
+"""What the splits of a tree are found on: all outputs, or a sketch of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf import _core
+from polyleaf.data.inputs import FloatArray
+
+_LANE = 8  # the core multiplies by matrices of whole vectors
+
+FloatMatrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Gradients as histograms sum them; leaf values never come from here.
+
+    Attributes
+    ----------
+    gradient : float32 ndarray of shape (rows, k)
+        Of all outputs, of some, or of mixtures of them.
+    hessian : float32 ndarray of shape (rows, k) or None
+        Diagonal Hessian of these.
+    curvature : float32 ndarray of shape (rows,) or None
+        Without `hessian`: one number for all outputs of a row; None: 1.
+    gain_weight : float64 ndarray of shape (k,)
+        Share of each in the split score.
+    unit : float64 ndarray of shape (k,)
+        What the gradients are multiples of; infinite where L1 regularisation has no meaning.
+    """
+
+    gradient: FloatMatrix
+    hessian: FloatMatrix | None
+    curvature: npt.NDArray[np.float32] | None
+    gain_weight: FloatArray
+    unit: FloatArray
+
+
+@dataclass(frozen=True)
+class StructurePlan:
+    """How a structure is made from a round's gradients.
+
+    Attributes
+    ----------
+    sketch : {"random_projection", "random_sampling", "top_outputs"} or None
+        None: all outputs.
+    size : int
+        Outputs of the sketch. One that is not smaller than the problem is no sketch.
+    shared : bool
+        One curvature a row, the mean over the outputs, instead of a diagonal Hessian.
+    seed : int
+        Random choices are keyed by it and the round.
+    """
+
+    sketch: str | None
+    size: int
+    shared: bool
+    seed: int
+
+    def make(
+        self,
+        gradient: FloatMatrix,
+        hessian: FloatMatrix | None,
+        gain_weight: FloatArray,
+        unit: FloatArray,
+        number: int,
+        n_threads: int,
+    ) -> Structure:
+        """Return the structure of round `number`; see `TreeGrower.grow` for the arguments."""
+        if self.sketch is None or self.size >= gradient.shape[1]:
+            return self._of_some(gradient, hessian, gain_weight, unit, n_threads)
+        generator = np.random.default_rng([self.seed, number, 2])
+        if self.sketch == "random_projection":
+            return self._projected(gradient, hessian, gain_weight, generator, n_threads)
+        norms = gain_weight * _sums_of_squares(gradient)
+        if self.sketch == "top_outputs":
+            chosen = np.argsort(-norms, kind="stable")[: self.size]
+        else:
+            chosen = _drawn(norms, self.size, generator)
+        chosen = np.sort(chosen)
+        return self._of_some(
+            np.take(gradient, chosen, axis=1),
+            None if hessian is None else np.take(hessian, chosen, axis=1),
+            gain_weight[chosen],
+            unit[chosen],
+            n_threads,
+        )
+
+    def _of_some(
+        self,
+        gradient: FloatMatrix,
+        hessian: FloatMatrix | None,
+        gain_weight: FloatArray,
+        unit: FloatArray,
+        n_threads: int,
+    ) -> Structure:
+        if hessian is None or not self.shared:
+            return Structure(gradient, hessian, None, gain_weight, unit)
+        share = np.full(hessian.shape[1], 1 / hessian.shape[1])
+        return Structure(gradient, None, _mixture(hessian, share, n_threads), gain_weight, unit)
+
+    def _projected(
+        self,
+        gradient: FloatMatrix,
+        hessian: FloatMatrix | None,
+        gain_weight: FloatArray,
+        generator: np.random.Generator,
+        n_threads: int,
+    ) -> Structure:
+        """Return k mixtures of all outputs with random signs.
+
+        The squares of a mixture's coefficients are the same for all k and sum to 1: the Hessian of each,
+        which is (P * P) h, is one number a row, the mean of the outputs' Hessians by their gain weights.
+        """
+        share = gain_weight / gain_weight.sum()
+        signs = 1.0 - 2.0 * generator.integers(0, 2, size=(len(share), self.size))
+        mixed = _project(gradient, signs * np.sqrt(share)[:, None], n_threads)[:, : self.size]
+        curvature = None if hessian is None else _mixture(hessian, share, n_threads)
+        # A split's gain is averaged over the outputs involved: with this weight it is that of all outputs.
+        weight = np.full(self.size, gain_weight.mean())
+        return Structure(mixed, None, curvature, weight, np.full(self.size, np.inf))
+
+
+def row_norms(gradient: FloatMatrix, gain_weight: FloatArray) -> FloatArray:
+    """Return the Euclidean norm of each row, its outputs weighted as in the split score."""
+    scaled = gradient * np.sqrt(gain_weight).astype(np.float32)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), dtype=np.float64)
+
+
+def _project(values: FloatMatrix, matrix: FloatArray, n_threads: int) -> FloatMatrix:
+    """Return ``values @ matrix`` and columns of zeros behind it; the threads change no bit."""
+    width = -(-matrix.shape[1] // _LANE) * _LANE
+    padded = np.zeros((len(matrix), width), dtype=np.float32)
+    padded[:, : matrix.shape[1]] = matrix
+    out = np.empty((len(values), width), dtype=np.float32)
+    _core.project(values, padded, out, n_threads)
+    return out
+
+
+def _mixture(values: FloatMatrix, share: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
+    return np.ascontiguousarray(_project(values, share[:, None], n_threads)[:, 0])
+
+
+def _sums_of_squares(gradient: FloatMatrix) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->j", gradient, gradient, dtype=np.float64))
+
+
+def _drawn(norms: FloatArray, size: int, generator: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Return distinct outputs, drawn in proportion to their norms; those without a gradient come last."""
+    # The largest of log(u) / p are a sample without replacement.
+    with np.errstate(divide="ignore"):
+        keys = np.log(generator.random(len(norms))) / norms
+    keys[norms <= 0] = -np.inf
+    return np.argsort(-keys, kind="stable")[:size]
