@@ -35,9 +35,11 @@ class BestFirst {
  private:
   void visit();
   int take_open();
+  std::vector<int> take_batch();
   bool hopeless(const Node& node) const;
   void settle(int index, double parent_minimum);
-  void expand(int index);
+  void expand(const std::vector<int>& batch);
+  void expand_node(int index, int left, const Team& team);
   Order replay() const;
   Node& node(int index) { return nodes_[static_cast<std::size_t>(index)]; }
 

@@ -9,8 +9,8 @@ namespace {
 // 2,048 slots of 32 four-byte channels are 256 KiB: half of a common second-level cache.
 constexpr std::uint32_t kTileSlots = 2048;
 constexpr std::size_t kTileFeatures = 64;
-// From this share of its most frequent bin on, a feature is cheaper to visit cell by cell.
-constexpr double kSparseShare = 0.5;
+// From this share of its most frequent bin on, visiting only the other cells of a feature pays.
+constexpr double kSparseShare = 0.2;
 // Where the entries of a sparse tile are counted in 32 bits.
 constexpr std::size_t kMostSparseRows = (std::size_t{1} << 32) / kTileFeatures - 1;
 constexpr std::size_t kSampleRows = 2048;

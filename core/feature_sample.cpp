@@ -32,6 +32,7 @@ void FeatureSampler::sample(const std::uint8_t* from, double share, std::uint64_
 const std::uint8_t* FeatureSampler::mask(const Node& node, std::vector<std::uint8_t>& buffer) {
   const std::uint8_t* mask = sample_.mask;
   if (sample_.level_share < 1.0) {
+    const std::lock_guard<std::mutex> lock(mutex_);
     const auto level = static_cast<std::size_t>(node.depth);
     while (levels_.size() <= level) {
       levels_.emplace_back();

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <vector>
 
 #include "node.hpp"
@@ -28,7 +30,8 @@ class FeatureSampler {
 
   const FeatureSample sample_;
   const std::size_t n_features_;
-  std::vector<std::vector<std::uint8_t>> levels_;
+  std::mutex mutex_;  // threads share the levels
+  std::deque<std::vector<std::uint8_t>> levels_;
 };
 
 }  // namespace polyleaf

@@ -13,6 +13,8 @@ constexpr std::size_t kChunkRows = 1024;
 constexpr int kReserve = 16;
 // Below this share of its features, a sparse tile is visited cell by cell.
 constexpr double kFewFeatures = 0.3;
+// From so many additions on, a node is worth all threads at once.
+constexpr std::size_t kLargeWork = 16 * kParallelWork;
 
 }  // namespace
 
@@ -21,6 +23,7 @@ SlotPool::SlotPool(int size) {
 }
 
 int SlotPool::acquire() {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (free_.empty()) return -1;
   const int slot = free_.back();
   free_.pop_back();
@@ -28,7 +31,9 @@ int SlotPool::acquire() {
 }
 
 void SlotPool::release(int& slot) {
-  if (slot >= 0) free_.insert(std::upper_bound(free_.begin(), free_.end(), slot, std::greater<int>()), slot);
+  if (slot < 0) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  free_.insert(std::upper_bound(free_.begin(), free_.end(), slot, std::greater<int>()), slot);
   slot = -1;
 }
 
@@ -77,39 +82,48 @@ bool HistogramSearch::keeps_histogram(const Node& node) const {
   return may_split(node, rules_) && node.depth + 1 < rules_.max_depth && node.n_rows() > few_rows_;
 }
 
-void HistogramSearch::search_root(Node& root) {
-  root.totals = sum_payload(root);
-  if (whole_ != nullptr) root.held = whole_->held_by_root(root.totals.data(), whole_scratch_);
-  if (!may_split(root, rules_)) return;
-  if (root.n_rows() <= few_rows_) return evaluate_rows(root);
-  if (keeps_histogram(root)) root.slot = pool_.acquire();
-  evaluate(&root, nullptr, -1);
+// Additions of its histogram, and what the scan of one costs.
+std::size_t HistogramSearch::work(const Node& node) const {
+  return (node.n_rows() * matrix_.features.size() + 4 * matrix_.n_slots) * payload_.layout.n_channels();
 }
 
-void HistogramSearch::search_children(Node& parent, Node& left, Node& right) {
+bool HistogramSearch::is_small(const Node& node) const { return work(node) < kLargeWork; }
+
+void HistogramSearch::search_root(Node& root) {
+  const Team team{options_.n_threads, 0};
+  root.totals = sum_payload(root, team);
+  if (whole_ != nullptr) root.held = whole_->held_by_root(root.totals.data(), scratch_[0].whole);
+  if (!may_split(root, rules_)) return;
+  if (root.n_rows() <= few_rows_) return evaluate_rows(root, team);
+  if (keeps_histogram(root)) root.slot = pool_.acquire();
+  evaluate(&root, nullptr, -1, team);
+}
+
+void HistogramSearch::search_children(Node& parent, Node& left, Node& right, const Team& team) {
   Node& small = left.n_rows() <= right.n_rows() ? left : right;
   Node& large = left.n_rows() <= right.n_rows() ? right : left;
   const bool search = may_split(small, rules_) || may_split(large, rules_);
   if (search || whole_ != nullptr) {
-    small.totals = sum_payload(small);
+    small.totals = sum_payload(small, team);
     large.totals = parent.totals;
     for (std::size_t c = 0; c < small.totals.size(); ++c) large.totals[c] -= small.totals[c];
   }
   if (whole_ != nullptr)
-    whole_->held_by_children(left.totals.data(), parent.totals.data(), left.held, right.held, whole_scratch_);
+    whole_->held_by_children(left.totals.data(), parent.totals.data(), left.held, right.held,
+                             scratch_of(team.member).whole);
   parent.totals = {};
   if (search)
-    evaluate_children(parent, small, large);
+    evaluate_children(parent, small, large, team);
   else
     drop(parent);
 }
 
-void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large) {
+void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large, const Team& team) {
   const int parent_slot = parent.slot;
   parent.slot = -1;
   if (parent_slot >= 0 && may_split(large, rules_) && large.n_rows() > few_rows_) {
     if (keeps_histogram(small)) small.slot = pool_.acquire();
-    evaluate(&small, &large, parent_slot);
+    evaluate(&small, &large, parent_slot, team);
     large.slot = parent_slot;  // now holds the larger child's histogram
     if (!keeps_histogram(large)) pool_.release(large.slot);
     return;
@@ -119,27 +133,27 @@ void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large) 
   for (Node* child : {&small, &large}) {
     if (!may_split(*child, rules_)) continue;
     if (child->n_rows() <= few_rows_) {
-      evaluate_rows(*child);
+      evaluate_rows(*child, team);
       continue;
     }
     if (keeps_histogram(*child)) child->slot = pool_.acquire();
-    evaluate(child, nullptr, -1);
+    evaluate(child, nullptr, -1, team);
   }
 }
 
-std::vector<std::int32_t> HistogramSearch::sum_payload(const Node& node) const {
+std::vector<std::int32_t> HistogramSearch::sum_payload(const Node& node, const Team& team) const {
   const PayloadLayout& layout = payload_.layout;
   const std::size_t n_blocks = (node.n_rows() + kChunkRows - 1) / kChunkRows;
-  const int threads = node.n_rows() * layout.n_channels() < kParallelGathers ? 1 : options_.n_threads;
+  const bool several = team.size > 1 && node.n_rows() * layout.n_channels() >= kParallelGathers;
   std::vector<std::vector<std::int32_t>> partial(
-      static_cast<std::size_t>(std::max(threads, 1)),
+      several ? static_cast<std::size_t>(team.size) : 1,
       std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kLane, 0));
-  parallel_for(threads, n_blocks, [&](std::size_t block, int thread) {
+  team.run(several, n_blocks, [&](std::size_t block, int thread) {
     const std::size_t begin = node.begin + block * kChunkRows;
     const std::size_t count = std::min(kChunkRows, node.end - begin);
     for (int t = 0; t < layout.n_tiles; ++t)
       kernels().sum_payload(payload_.tile(t), layout.width, rows_.data() + begin, count,
-                            partial[static_cast<std::size_t>(thread)].data() + t * layout.width);
+                            partial[several ? static_cast<std::size_t>(thread) : 0].data() + t * layout.width);
   });
   for (std::size_t other = 1; other < partial.size(); ++other)  // integers: any order gives the same bits
     for (std::size_t c = 0; c < partial[0].size(); ++c) partial[0][c] += partial[other][c];
@@ -154,49 +168,49 @@ std::int32_t* HistogramSearch::kept_histogram(int slot, const FeatureTile& tile,
 
 // Finds the best split of `built` from its rows and, where given, of its sibling `derived` by subtraction from the
 // parent's histogram, which becomes the sibling's.
-void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot) {
+void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot, const Team& team) {
   const std::size_t n_tiles = matrix_.tiles.size();
   std::vector<BestCandidate> found(2 * n_tiles);
-  const std::uint8_t* built_mask = features_.mask(*built, built_features_);
-  const std::uint8_t* derived_mask = derived != nullptr ? features_.mask(*derived, derived_features_) : nullptr;
-  for (ThreadScratch& s : scratch_) {
-    s.built.feature_mask = built_mask;
-    s.derived.feature_mask = derived_mask;
-  }
-  const std::size_t work =
-      (built->n_rows() * matrix_.features.size() + 4 * matrix_.n_slots) * payload_.layout.n_channels();
-  parallel_for(work < kParallelWork ? 1 : options_.n_threads, n_tiles, [&](std::size_t tile, int thread) {
+  ThreadScratch& own = scratch_of(team.member);
+  const std::uint8_t* built_mask = features_.mask(*built, own.built_features);
+  const std::uint8_t* derived_mask = derived != nullptr ? features_.mask(*derived, own.derived_features) : nullptr;
+  team.run(work(*built) >= kParallelWork, n_tiles, [&](std::size_t tile, int thread) {
     if (options_.features.mask != nullptr && positions_[tile].empty()) return;
-    evaluate_tile(tile, scratch_[static_cast<std::size_t>(thread)], *built, derived, parent_slot, &found[2 * tile]);
+    ThreadScratch& scratch = scratch_of(thread);
+    scratch.built.feature_mask = built_mask;
+    scratch.derived.feature_mask = derived_mask;
+    evaluate_tile(tile, scratch, *built, derived, parent_slot, &found[2 * tile]);
   });
-  accept(*built, found, 0);
-  if (derived != nullptr) accept(*derived, found, 1);
+  accept(*built, found, 0, own);
+  if (derived != nullptr) accept(*derived, found, 1, own);
 }
 
 // Takes over the best of every second candidate: those of one node.
-void HistogramSearch::accept(Node& node, const std::vector<BestCandidate>& found, std::size_t first) {
+void HistogramSearch::accept(Node& node, const std::vector<BestCandidate>& found, std::size_t first,
+                             ThreadScratch& scratch) {
   BestCandidate best;
   for (std::size_t at = first; at < found.size(); at += 2) best.merge(found[at]);
-  const double own_score = whole_ != nullptr ? whole_->node(node.totals.data(), node.held, whole_scratch_)
+  const double own_score = whole_ != nullptr ? whole_->node(node.totals.data(), node.held, scratch.whole)
                                              : finder_.node_score(node.totals.data());
   const std::size_t involved =
       node.held.empty() ? static_cast<std::size_t>(payload_.layout.n_outputs) : node.held.size();
   accept_split(node, best.chosen, own_score, involved, rules_);
 }
 
-void HistogramSearch::evaluate_rows(Node& node) {
+void HistogramSearch::evaluate_rows(Node& node, const Team& team) {
   std::vector<BestCandidate> found(2 * matrix_.tiles.size());
-  const std::uint8_t* mask = features_.mask(node, built_features_);
-  const std::size_t work = node.n_rows() * matrix_.features.size() * payload_.layout.n_channels();
-  parallel_for(work < kParallelGathers ? 1 : options_.n_threads, matrix_.tiles.size(), [&](std::size_t at, int thread) {
+  ThreadScratch& own = scratch_of(team.member);
+  const std::uint8_t* mask = features_.mask(node, own.built_features);
+  const std::size_t gathers = node.n_rows() * matrix_.features.size() * payload_.layout.n_channels();
+  team.run(gathers >= kParallelGathers, matrix_.tiles.size(), [&](std::size_t at, int thread) {
     const FeatureTile& tile = matrix_.tiles[at];
-    SplitFinder::Scan& scan = scratch_[static_cast<std::size_t>(thread)].built;
+    SplitFinder::Scan& scan = scratch_of(thread).built;
     scan.feature_mask = mask;
     finder_.begin_rows(scan, tile, rows_.data() + node.begin, node.n_rows(), node.totals.data());
     for (int t = 0; t < payload_.layout.n_tiles; ++t) finder_.add(scan, tile, t, nullptr, node.totals.data());
     found[2 * at] = finder_.best(scan, tile, node.totals.data());
   });
-  accept(node, found, 0);
+  accept(node, found, 0, own);
 }
 
 void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "binned_matrix.hpp"
@@ -14,7 +15,7 @@
 
 namespace polyleaf {
 
-// A fixed number of histograms, the lowest free one first.
+// A fixed number of histograms, the lowest free one first. Threads may share it.
 class SlotPool {
  public:
   explicit SlotPool(int size);
@@ -23,6 +24,7 @@ class SlotPool {
   int n_free() const { return static_cast<int>(free_.size()); }
 
  private:
+  std::mutex mutex_;
   std::vector<int> free_;  // descending
 };
 
@@ -39,24 +41,29 @@ class HistogramSearch : public SplitSearch {
                   const std::vector<std::uint32_t>& rows, const Options& options, Buffer<std::int32_t>& histograms);
 
   void search_root(Node& root) override;
-  void search_children(Node& parent, Node& left, Node& right) override;
+  void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
   void drop(Node& node) override { pool_.release(node.slot); }
   bool has_room() const override;
+  bool is_small(const Node& node) const override;
 
  private:
   struct ThreadScratch {
     Buffer<std::int32_t> histogram;
     SplitFinder::Scan built, derived;
+    std::vector<std::uint8_t> built_features, derived_features;  // of the nodes at hand, where they have their own
+    WholeScore::Scratch whole;
   };
 
   int pool_size() const;
   bool keeps_histogram(const Node& node) const;
-  std::vector<std::int32_t> sum_payload(const Node& node) const;
+  ThreadScratch& scratch_of(int thread) { return scratch_[static_cast<std::size_t>(thread)]; }
+  std::size_t work(const Node& node) const;
+  std::vector<std::int32_t> sum_payload(const Node& node, const Team& team) const;
   std::int32_t* kept_histogram(int slot, const FeatureTile& tile, int output_tile);
-  void evaluate_children(Node& parent, Node& small, Node& large);
-  void evaluate_rows(Node& node);
-  void accept(Node& node, const std::vector<BestCandidate>& found, std::size_t first);
-  void evaluate(Node* built, Node* derived, int parent_slot);
+  void evaluate_children(Node& parent, Node& small, Node& large, const Team& team);
+  void evaluate_rows(Node& node, const Team& team);
+  void accept(Node& node, const std::vector<BestCandidate>& found, std::size_t first, ThreadScratch& scratch);
+  void evaluate(Node* built, Node* derived, int parent_slot, const Team& team);
   void evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived, int parent_slot,
                      BestCandidate* found);
   void scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
@@ -77,11 +84,9 @@ class HistogramSearch : public SplitSearch {
   // Nodes of no more rows than this, about twice the bins of a feature, are searched without a histogram.
   std::size_t few_rows_ = 0;
   FeatureSampler features_;
-  std::vector<std::uint8_t> built_features_, derived_features_;  // of the nodes at hand, where they have their own
   // Per feature tile: the positions of the tree's features, where they are not all.
   std::vector<std::vector<std::uint32_t>> positions_;
   std::vector<ThreadScratch> scratch_;
-  WholeScore::Scratch whole_scratch_;
 };
 
 }  // namespace polyleaf

@@ -109,24 +109,32 @@ inline void prefetch_row(const std::int32_t* row) {
 template <int Lanes, class Code, bool Some>
 void accumulate_dense(const AccumulateTile& t) {
   constexpr std::size_t kWidth = Lanes * kLane;
+  // Copies: what is stored below could be a part of `t`, for all the compiler knows.
   const Code* codes = static_cast<const Code*>(t.codes);
+  const std::int32_t* payload = t.payload;
+  const std::uint32_t* slot_begin = t.slot_begin;
+  const std::uint32_t* positions = t.positions;
+  const std::uint32_t* rows = t.rows;
+  std::int32_t* histogram = t.histogram;
   const std::size_t k = t.n_features;
-  for (std::size_t i = 0; i < t.n_rows; ++i) {
-    const std::size_t row = t.rows[i];
-    if (i + kAhead < t.n_rows) {
-      const std::size_t next = t.rows[i + kAhead];
+  const std::size_t n_rows = t.n_rows;
+  const std::size_t n_positions = t.n_positions;
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    const std::size_t row = rows[i];
+    if (i + kAhead < n_rows) {
+      const std::size_t next = rows[i + kAhead];
       __builtin_prefetch(codes + next * k);
-      prefetch_row<Lanes>(t.payload + next * kWidth);
+      prefetch_row<Lanes>(payload + next * kWidth);
     }
-    const RowVector<Lanes> vector(t.payload + row * kWidth);
+    const RowVector<Lanes> vector(payload + row * kWidth);
     const Code* code = codes + row * k;
     if (Some) {
-      for (std::size_t i = 0; i < t.n_positions; ++i) {
-        const std::uint32_t f = t.positions[i];
-        vector.add_to(t.histogram + (t.slot_begin[f] + code[f]) * kWidth);
+      for (std::size_t i = 0; i < n_positions; ++i) {
+        const std::uint32_t f = positions[i];
+        vector.add_to(histogram + (slot_begin[f] + code[f]) * kWidth);
       }
     } else {
-      for (std::size_t f = 0; f < k; ++f) vector.add_to(t.histogram + (t.slot_begin[f] + code[f]) * kWidth);
+      for (std::size_t f = 0; f < k; ++f) vector.add_to(histogram + (slot_begin[f] + code[f]) * kWidth);
     }
   }
 }
@@ -134,17 +142,23 @@ void accumulate_dense(const AccumulateTile& t) {
 template <int Lanes>
 void accumulate_sparse(const AccumulateTile& t) {
   constexpr std::size_t kWidth = Lanes * kLane;
-  for (std::size_t i = 0; i < t.n_rows; ++i) {
-    const std::size_t row = t.rows[i];
-    if (i + kAhead < t.n_rows) {
-      const std::size_t next = t.rows[i + kAhead];
-      __builtin_prefetch(t.entries + t.row_begin[next]);
-      prefetch_row<Lanes>(t.payload + next * kWidth);
+  const std::int32_t* payload = t.payload;
+  const std::uint32_t* row_begin = t.row_begin;
+  const std::uint16_t* entries = t.entries;
+  const std::uint32_t* rows = t.rows;
+  std::int32_t* histogram = t.histogram;
+  const std::size_t n_rows = t.n_rows;
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    const std::size_t row = rows[i];
+    if (i + kAhead < n_rows) {
+      const std::size_t next = rows[i + kAhead];
+      __builtin_prefetch(entries + row_begin[next]);
+      prefetch_row<Lanes>(payload + next * kWidth);
     }
-    if (i + 2 * kAhead < t.n_rows) __builtin_prefetch(t.row_begin + t.rows[i + 2 * kAhead]);
-    const RowVector<Lanes> vector(t.payload + row * kWidth);
-    const std::uint32_t end = t.row_begin[row + 1];
-    for (std::uint32_t e = t.row_begin[row]; e < end; ++e) vector.add_to(t.histogram + t.entries[e] * kWidth);
+    if (i + 2 * kAhead < n_rows) __builtin_prefetch(row_begin + rows[i + 2 * kAhead]);
+    const RowVector<Lanes> vector(payload + row * kWidth);
+    const std::uint32_t end = row_begin[row + 1];
+    for (std::uint32_t e = row_begin[row]; e < end; ++e) vector.add_to(histogram + entries[e] * kWidth);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rules.hpp"
+#include "threads.hpp"
 
 namespace polyleaf {
 
@@ -34,11 +35,13 @@ class SplitSearch {
   // Sets split and gain of the root, and of the children of a split whose rows have been told apart. Only nodes that
   // may be split are searched; the outputs that sparse leaves hold are set for all.
   virtual void search_root(Node& root) = 0;
-  virtual void search_children(Node& parent, Node& left, Node& right) = 0;
+  virtual void search_children(Node& parent, Node& left, Node& right, const Team& team) = 0;
   // The node stays a leaf: what was kept for it is no longer needed.
   virtual void drop(Node& node) = 0;
   // Whether another open node can be afforded; if not, the nodes are visited depth first.
   virtual bool has_room() const = 0;
+  // Whether the children of a node are found faster by one thread, while others do the same for other nodes.
+  virtual bool is_small(const Node& node) const = 0;
 };
 
 // Whether a node may be split at all.

@@ -27,7 +27,7 @@ std::size_t partition_block(const Code* codes, std::size_t stride, std::uint32_t
 }  // namespace
 
 std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, std::uint32_t* rows, std::size_t n,
-                           std::uint32_t* spare, int n_threads) {
+                           std::uint32_t* spare, const Team& team) {
   const FeatureBins& bins = matrix.features[static_cast<std::size_t>(split.feature)];
   const FeatureTile& tile = matrix.tiles[bins.tile];
   const std::size_t stride = tile.n_features();
@@ -42,7 +42,7 @@ std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, s
 
   const std::size_t n_blocks = (n + kBlockRows - 1) / kBlockRows;
   std::vector<std::size_t> n_left(n_blocks);
-  parallel_for(n_threads, n_blocks, [&](std::size_t block, int) {
+  team.run(n_blocks > 2, n_blocks, [&](std::size_t block, int) {
     const std::size_t begin = block * kBlockRows;
     const std::size_t count = std::min(kBlockRows, n - begin);
     n_left[block] = run(rows + begin, count, rows + begin, spare + begin);

@@ -118,7 +118,7 @@ void SparseSearch::search_root(Node& root) {
   search(root, sums);
 }
 
-void SparseSearch::search_children(Node& parent, Node& left, Node& right) {
+void SparseSearch::search_children(Node& parent, Node& left, Node& right, const Team&) {
   const Compact both = compact(parent);  // its rows are those of the children
   const Compact left_sums = compact(left);
   Scratch& s = scratch_[0];

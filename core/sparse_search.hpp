@@ -33,9 +33,10 @@ class SparseSearch : public SplitSearch {
                int n_threads);
 
   void search_root(Node& root) override;
-  void search_children(Node& parent, Node& left, Node& right) override;
+  void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
   void drop(Node&) override {}
   bool has_room() const override { return true; }
+  bool is_small(const Node&) const override { return false; }  // nodes share the numbering of outputs
 
  private:
   // A node's active outputs, ascending, and its rows' gradients in their numbering.

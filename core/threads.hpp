@@ -48,6 +48,18 @@ void parallel_for(int n_threads, std::size_t n_tasks, Body&& body) {
   for (std::size_t task = 0; task < n_tasks; ++task) body(task, 0);
 }
 
+// The threads a piece of work may use: all `size` of them, or `member` alone while the others do something else.
+struct Team {
+  int size = 1;
+  int member = 0;  // the calling thread
+
+  template <class Body>
+  void run(bool worthwhile, std::size_t n_tasks, Body&& body) const {
+    if (worthwhile && size > 1) return parallel_for(size, n_tasks, body);
+    for (std::size_t task = 0; task < n_tasks; ++task) body(task, member);
+  }
+};
+
 inline int max_threads() {
 #ifdef _OPENMP
   return omp_get_max_threads();
