@@ -107,19 +107,13 @@ BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& 
   return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), n_threads), n_threads);
 }
 
-nb::object encode(const Table& table, const BinnedMatrix& matrix, int n_threads) {
+nb::object encode_table(const Table& table, const BinnedMatrix& matrix, int n_threads) {
   const MatrixView x = view_of(table);
   expect(x.n_columns == matrix.features.size(), "the table has another number of columns");
-  std::vector<std::uint16_t> codes(x.n_rows * x.n_columns);
+  std::vector<std::uint16_t> codes;
   {
     nb::gil_scoped_release release;
-    parallel_for(n_threads, x.n_columns, [&](std::size_t column, int) {
-      std::vector<double> values(x.n_rows);
-      load_strip(x, 0, x.n_rows, column, values.data());
-      for (std::size_t row = 0; row < x.n_rows; ++row)
-        codes[row * x.n_columns + column] =
-            static_cast<std::uint16_t>(bin_of(values[row], matrix.features[column].cuts));
-    });
+    codes = encode(x, matrix, n_threads);
   }
   return to_numpy(std::move(codes), x.n_columns);
 }
@@ -451,7 +445,7 @@ NB_MODULE(_core, m) {
           "feature"_a)
       .def("codes", &training_codes, "Codes of the training rows, rows x features; missing is the last bin.")
       .def(
-          "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode(x, b, n_threads); },
+          "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode_table(x, b, n_threads); },
           "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.");
   m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a);
 

@@ -1,7 +1,9 @@
 #include "binned_matrix.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
+
+#include "cut_search.hpp"
 
 namespace polyleaf {
 namespace {
@@ -15,25 +17,72 @@ constexpr double kSparseShare = 0.2;
 constexpr std::size_t kMostSparseRows = (std::size_t{1} << 32) / kTileFeatures - 1;
 constexpr std::size_t kSampleRows = 2048;
 constexpr std::size_t kBlockRows = 1024;
-constexpr std::size_t kStrip = 128;
+// Rows are encoded in blocks of all columns that fit a core's second-level cache.
+constexpr std::size_t kEncodeBytes = std::size_t{1} << 18;
+constexpr std::size_t kMostEncodeRows = 256;
 
 struct Frequent {
   std::uint32_t code = 0;
   bool sparse = false;
 };
 
-// The most frequent bin, by a sample of evenly spaced rows (the choice affects speed only).
-Frequent frequent_bin(const MatrixView& x, std::size_t column, const FeatureBins& bins) {
-  const std::size_t n_sample = std::min(x.n_rows, kSampleRows);
-  std::vector<std::uint32_t> counts(bins.n_bins(), 0);
-  for (std::size_t i = 0; i < n_sample; ++i) {
-    double value;
-    load_strip(x, i * x.n_rows / n_sample, 1, column, &value);
-    ++counts[bin_of(value, bins.cuts)];
-  }
-  const auto most = std::max_element(counts.begin(), counts.end());
-  return {static_cast<std::uint32_t>(most - counts.begin()),
-          x.n_rows <= kMostSparseRows && static_cast<double>(*most) >= kSparseShare * static_cast<double>(n_sample)};
+template <class Real>
+std::vector<CutSearch<Real>> make_searches(const BinnedMatrix& matrix, int n_threads) {
+  std::vector<CutSearch<Real>> searches(matrix.features.size());
+  parallel_for(matrix.n_slots < kParallelWork ? 1 : n_threads, searches.size(),
+               [&](std::size_t f, int) { searches[f] = CutSearch<Real>(matrix.features[f].cuts); });
+  return searches;
+}
+
+std::size_t rows_of_a_block(std::size_t n_columns, std::size_t real_bytes) {
+  const std::size_t rows = kEncodeBytes / (n_columns * real_bytes) / kBlockEdge * kBlockEdge;
+  return std::clamp(rows, kBlockEdge, kMostEncodeRows);
+}
+
+// Calls visit(row, count, columns, step) for blocks of rows: the values of column f are columns[f * step], ...
+template <class Real, class Visit>
+void each_block(const MatrixView& x, int n_threads, Visit&& visit) {
+  const std::size_t step = rows_of_a_block(x.n_columns, sizeof(Real));
+  std::vector<Buffer<Real>> scratch(static_cast<std::size_t>(std::max(n_threads, 1)));
+  parallel_for(n_threads, (x.n_rows + step - 1) / step, [&](std::size_t block, int thread) {
+    Buffer<Real>& columns = scratch[static_cast<std::size_t>(thread)];
+    if (columns.size() == 0) columns = Buffer<Real>(x.n_columns * step);
+    const std::size_t row = block * step;
+    const std::size_t count = std::min(step, x.n_rows - row);
+    load_block(x, row, count, 0, x.n_columns, columns.data(), step);
+    visit(row, count, columns.data(), step);
+  });
+}
+
+// The most frequent bin of each feature, by a sample of evenly spaced rows (the choice affects speed only).
+template <class Real>
+std::vector<Frequent> frequent_bins(const MatrixView& x, const BinnedMatrix& matrix,
+                                    const std::vector<CutSearch<Real>>& searches, int n_threads) {
+  const std::size_t every = (x.n_rows + kSampleRows - 1) / kSampleRows;
+  MatrixView sample = x;
+  sample.n_rows = (x.n_rows + every - 1) / every;
+  sample.row_stride *= static_cast<std::ptrdiff_t>(every);
+  std::vector<Frequent> frequent(x.n_columns);
+  const std::size_t n_groups = (x.n_columns + kBlockEdge - 1) / kBlockEdge;
+  const std::size_t work = sample.n_rows * x.n_columns;
+  parallel_for(work < kParallelWork ? 1 : n_threads, n_groups, [&](std::size_t group, int) {
+    const std::size_t first = group * kBlockEdge;
+    const std::size_t count = std::min(kBlockEdge, x.n_columns - first);
+    Buffer<Real> columns(count * sample.n_rows);
+    load_block(sample, 0, sample.n_rows, first, count, columns.data(), sample.n_rows);
+    std::vector<std::uint16_t> codes(sample.n_rows);
+    std::vector<std::uint32_t> counts;
+    for (std::size_t f = first; f < first + count; ++f) {
+      searches[f].find(columns.data() + (f - first) * sample.n_rows, sample.n_rows, codes.data());
+      counts.assign(matrix.features[f].n_bins(), 0);
+      for (const std::uint16_t code : codes) ++counts[code];
+      const auto most = std::max_element(counts.begin(), counts.end());
+      frequent[f].code = static_cast<std::uint32_t>(most - counts.begin());
+      frequent[f].sparse = x.n_rows <= kMostSparseRows &&
+                           static_cast<double>(*most) >= kSparseShare * static_cast<double>(sample.n_rows);
+    }
+  });
+  return frequent;
 }
 
 void lay_out_tiles(BinnedMatrix& matrix, const std::vector<Frequent>& frequent) {
@@ -57,101 +106,124 @@ void lay_out_tiles(BinnedMatrix& matrix, const std::vector<Frequent>& frequent) 
       }
     }
   }
+  std::size_t first_slot = 0;
   for (FeatureTile& tile : matrix.tiles) {
-    tile.first_slot = matrix.n_slots;
-    matrix.n_slots += tile.n_slots();
+    tile.first_slot = first_slot;
+    first_slot += tile.n_slots();
     tile.codes = Buffer<std::uint8_t>(matrix.n_rows * tile.n_features() * (tile.wide ? 2 : 1));
+    if (tile.sparse) tile.row_begin.assign(matrix.n_rows + 1, 0);
   }
 }
 
-template <class Code>
-void encode_block(const MatrixView& x, const BinnedMatrix& matrix, FeatureTile& tile, std::size_t begin,
-                  std::size_t end) {
+// Writes the codes of one block of rows; in a sparse tile also how many entries each row will have.
+template <class Code, class Real>
+void encode_block(const std::vector<CutSearch<Real>>& searches, const Real* columns, std::size_t step, std::size_t row,
+                  std::size_t count, FeatureTile& tile) {
   const std::size_t k = tile.n_features();
-  Code* codes = reinterpret_cast<Code*>(tile.codes.data());
-  double strip[kStrip];
-  for (std::size_t row = begin; row < end; row += kStrip) {
-    const std::size_t count = std::min(kStrip, end - row);
-    for (std::size_t position = 0; position < k; ++position) {
-      const auto feature = static_cast<std::size_t>(tile.features[position]);
-      const std::vector<double>& cuts = matrix.features[feature].cuts;
-      load_strip(x, row, count, feature, strip);
-      for (std::size_t i = 0; i < count; ++i)
-        codes[(row + i) * k + position] = static_cast<Code>(bin_of(strip[i], cuts));
-    }
+  Code* codes = reinterpret_cast<Code*>(tile.codes.data()) + row * k;
+  std::uint16_t found[kMostEncodeRows];
+  std::uint16_t entries[kMostEncodeRows] = {};
+  for (std::size_t position = 0; position < k; ++position) {
+    const auto feature = static_cast<std::size_t>(tile.features[position]);
+    searches[feature].find(columns + feature * step, count, found);
+    for (std::size_t i = 0; i < count; ++i) codes[i * k + position] = static_cast<Code>(found[i]);
+    if (!tile.sparse) continue;
+    const auto frequent = static_cast<std::uint16_t>(tile.frequent_slot[position] - tile.slot_begin[position]);
+    for (std::size_t i = 0; i < count; ++i) entries[i] += found[i] != frequent ? 1 : 0;
   }
+  if (tile.sparse) std::copy(entries, entries + count, tile.row_begin.begin() + static_cast<std::ptrdiff_t>(row) + 1);
 }
 
-// Lists, row by row, the cells of a sparse tile that are not in their feature's most frequent bin.
-void list_entries(FeatureTile& tile, std::size_t n_rows, int n_threads) {
-  const std::size_t k = tile.n_features();
-  const std::size_t n_blocks = (n_rows + kBlockRows - 1) / kBlockRows;
-  const auto each_entry = [&](std::size_t row, auto&& visit) {
-    for (std::size_t position = 0; position < k; ++position) {
-      const std::uint32_t slot = tile.slot_begin[position] + tile.code(row, position);
-      if (slot != tile.frequent_slot[position]) visit(slot);
+template <class Real>
+void encode_rows(const MatrixView& x, const std::vector<CutSearch<Real>>& searches, BinnedMatrix& matrix,
+                 int n_threads) {
+  each_block<Real>(x, n_threads, [&](std::size_t row, std::size_t count, const Real* columns, std::size_t step) {
+    for (FeatureTile& tile : matrix.tiles) {
+      if (tile.wide)
+        encode_block<std::uint16_t>(searches, columns, step, row, count, tile);
+      else
+        encode_block<std::uint8_t>(searches, columns, step, row, count, tile);
     }
-  };
-  tile.row_begin.assign(n_rows + 1, 0);
-  const auto each_block = [&](auto&& visit) {
-    parallel_for(n_threads, n_blocks, [&](std::size_t block, int) {
-      const std::size_t end = std::min(n_rows, (block + 1) * kBlockRows);
-      for (std::size_t row = block * kBlockRows; row < end; ++row) visit(row);
-    });
-  };
-  each_block([&](std::size_t row) {
-    std::uint32_t count = 0;
-    each_entry(row, [&](std::uint32_t) { ++count; });
-    tile.row_begin[row + 1] = count;
   });
-  for (std::size_t row = 0; row < n_rows; ++row) tile.row_begin[row + 1] += tile.row_begin[row];
-  tile.entries = Buffer<std::uint16_t>(tile.row_begin[n_rows]);
-  each_block([&](std::size_t row) {
-    std::uint32_t at = tile.row_begin[row];
-    each_entry(row, [&](std::uint32_t slot) { tile.entries[at++] = static_cast<std::uint16_t>(slot); });
+}
+
+// Lists the cells of rows [begin, end) of a sparse tile that are not in their feature's most frequent bin.
+template <class Code>
+void list_entries(FeatureTile& tile, std::size_t begin, std::size_t end) {
+  const std::size_t k = tile.n_features();
+  const Code* codes = reinterpret_cast<const Code*>(tile.codes.data()) + begin * k;
+  std::uint16_t slots[kTileFeatures];
+  for (std::size_t row = begin; row < end; ++row, codes += k) {
+    std::size_t n = 0;
+    for (std::size_t position = 0; position < k; ++position) {  // without branches on the data
+      const std::uint32_t slot = tile.slot_begin[position] + codes[position];
+      slots[n] = static_cast<std::uint16_t>(slot);
+      n += slot != tile.frequent_slot[position] ? 1 : 0;
+    }
+    std::copy(slots, slots + n, tile.entries.data() + tile.row_begin[row]);
+  }
+}
+
+void list_all_entries(BinnedMatrix& matrix, int n_threads) {
+  std::vector<FeatureTile*> tiles;
+  for (FeatureTile& tile : matrix.tiles)
+    if (tile.sparse) tiles.push_back(&tile);
+  const std::size_t work = matrix.n_rows * tiles.size();
+  parallel_for(work < kParallelWork ? 1 : n_threads, tiles.size(), [&](std::size_t t, int) {
+    FeatureTile& tile = *tiles[t];
+    std::partial_sum(tile.row_begin.begin(), tile.row_begin.end(), tile.row_begin.begin());
+    tile.entries = Buffer<std::uint16_t>(tile.row_begin.back());
+  });
+  const std::size_t n_blocks = (matrix.n_rows + kBlockRows - 1) / kBlockRows;
+  parallel_for(n_threads, tiles.size() * n_blocks, [&](std::size_t task, int) {
+    FeatureTile& tile = *tiles[task / n_blocks];
+    const std::size_t begin = task % n_blocks * kBlockRows;
+    const std::size_t end = std::min(matrix.n_rows, begin + kBlockRows);
+    if (tile.wide)
+      list_entries<std::uint16_t>(tile, begin, end);
+    else
+      list_entries<std::uint8_t>(tile, begin, end);
   });
 }
 
 }  // namespace
 
-std::uint32_t bin_of(double value, const std::vector<double>& cuts) {
-  if (std::isnan(value)) return static_cast<std::uint32_t>(cuts.size()) + 1;
-  const double* first = cuts.data();
-  std::size_t size = cuts.size();
-  while (size > 0) {  // the number of cuts below the value, without branches on the data
-    const std::size_t half = (size + 1) / 2;
-    first += first[half - 1] < value ? half : 0;
-    size -= half;
-  }
-  return static_cast<std::uint32_t>(first - cuts.data());
-}
-
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads) {
   BinnedMatrix matrix;
   matrix.n_rows = x.n_rows;
   matrix.features.resize(x.n_columns);
-  std::vector<Frequent> frequent(x.n_columns);
-  parallel_for(n_threads, x.n_columns, [&](std::size_t f, int) {
+  for (std::size_t f = 0; f < x.n_columns; ++f) {
     FeatureBins& bins = matrix.features[f];
     bins.cuts = std::move(columns[f].cuts);
     bins.n_value_bins = static_cast<std::uint32_t>(bins.cuts.size()) + 1;
     bins.has_missing = columns[f].has_missing;
-    frequent[f] = frequent_bin(x, f, bins);
+    matrix.n_slots += bins.n_bins();
+  }
+  with_real(x.dtype, [&](auto zero) {
+    using Real = decltype(zero);
+    const std::vector<CutSearch<Real>> searches = make_searches<Real>(matrix, n_threads);
+    lay_out_tiles(matrix, frequent_bins(x, matrix, searches, n_threads));
+    encode_rows(x, searches, matrix, n_threads);
   });
-  lay_out_tiles(matrix, frequent);
-  const std::size_t n_blocks = (x.n_rows + kBlockRows - 1) / kBlockRows;
-  parallel_for(n_threads, n_blocks, [&](std::size_t block, int) {
-    const std::size_t end = std::min(x.n_rows, (block + 1) * kBlockRows);
-    for (FeatureTile& tile : matrix.tiles) {
-      if (tile.wide)
-        encode_block<std::uint16_t>(x, matrix, tile, block * kBlockRows, end);
-      else
-        encode_block<std::uint8_t>(x, matrix, tile, block * kBlockRows, end);
-    }
-  });
-  for (FeatureTile& tile : matrix.tiles)
-    if (tile.sparse) list_entries(tile, matrix.n_rows, n_threads);
+  list_all_entries(matrix, n_threads);
   return matrix;
+}
+
+std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matrix, int n_threads) {
+  const std::size_t m = x.n_columns;
+  std::vector<std::uint16_t> codes(x.n_rows * m);
+  with_real(x.dtype, [&](auto zero) {
+    using Real = decltype(zero);
+    const std::vector<CutSearch<Real>> searches = make_searches<Real>(matrix, n_threads);
+    each_block<Real>(x, n_threads, [&](std::size_t row, std::size_t count, const Real* columns, std::size_t step) {
+      std::uint16_t found[kMostEncodeRows];
+      for (std::size_t f = 0; f < m; ++f) {
+        searches[f].find(columns + f * step, count, found);
+        for (std::size_t i = 0; i < count; ++i) codes[(row + i) * m + f] = found[i];
+      }
+    });
+  });
+  return codes;
 }
 
 }  // namespace polyleaf

@@ -60,9 +60,10 @@ struct BinnedMatrix {
   }
 };
 
-// The bin of a value: the first b with value <= cuts[b]; NaN has the code after the last bin.
-std::uint32_t bin_of(double value, const std::vector<double>& cuts);
-
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads);
+
+// The bins of other rows, rows x features. The bin of a value is the first b with value <= cuts[b]; NaN has the code
+// after the last bin, also in a column where training saw none.
+std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matrix, int n_threads);
 
 }  // namespace polyleaf

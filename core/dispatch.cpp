@@ -1,19 +1,23 @@
 #include <cstring>
 
 #include "kernels.hpp"
+#include "search_kernels.hpp"
 
 namespace polyleaf {
 
 namespace baseline {
 extern const Kernels kKernels;
-}
+extern const SearchKernels kSearchKernels;
+}  // namespace baseline
 #ifdef POLYLEAF_X86
 namespace avx2 {
 extern const Kernels kKernels;
-}
+extern const SearchKernels kSearchKernels;
+}  // namespace avx2
 namespace avx512 {
 extern const Kernels kKernels;
-}
+extern const SearchKernels kSearchKernels;
+}  // namespace avx512
 #endif
 
 namespace {
@@ -38,6 +42,14 @@ const Kernels*& selected() {
 }  // namespace
 
 const Kernels& kernels() { return *selected(); }
+
+const SearchKernels& search_kernels() {
+#ifdef POLYLEAF_X86
+  if (selected() == &avx512::kKernels) return avx512::kSearchKernels;
+  if (selected() == &avx2::kKernels) return avx2::kSearchKernels;
+#endif
+  return baseline::kSearchKernels;
+}
 
 bool select_kernels(const char* name) {
   const Kernels* kernels = find(name);

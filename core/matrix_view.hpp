@@ -1,9 +1,12 @@
-// A table as NumPy handed it over: any real dtype, any strides, read in strips of one column.
+// A table as NumPy handed it over: any real dtype, any strides, read in strips of one column or in blocks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 namespace polyleaf {
 
@@ -60,6 +63,67 @@ inline void load_strip(const MatrixView& x, std::size_t row, std::size_t count, 
       T value;  // NumPy arrays need not be aligned
       std::memcpy(&value, source, sizeof value);
       out[i * step] = static_cast<double>(value);
+    }
+  });
+}
+
+// Calls visit with a value of the smallest floating-point type that holds every number of the dtype, or the float64
+// nearest to it.
+template <class Visit>
+auto with_real(DType dtype, Visit&& visit) {
+  return with_dtype(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (sizeof(T) < 4 || std::is_same_v<T, float>)
+      return visit(float{});
+    else
+      return visit(double{});
+  });
+}
+
+// Rows and columns of a block that are read together: 64 bytes of float32 either way.
+constexpr std::size_t kBlockEdge = 16;
+
+// Reads rows [row, row + n_rows) of columns [column, column + n_columns), column by column: out[c * step + r].
+// Each line of memory is read once, whichever of rows and columns lies side by side.
+template <class Real>
+void load_block(const MatrixView& x, std::size_t row, std::size_t n_rows, std::size_t column, std::size_t n_columns,
+                Real* out, std::size_t step) {
+  with_dtype(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto read = [](const char* source) {
+      T value;  // NumPy arrays need not be aligned
+      std::memcpy(&value, source, sizeof value);
+      return static_cast<Real>(value);
+    };
+    if (std::abs(x.row_stride) <= std::abs(x.column_stride)) {
+      for (std::size_t c = 0; c < n_columns; ++c) {
+        const char* source = x.at(row, column + c);
+        for (std::size_t r = 0; r < n_rows; ++r, source += x.row_stride) out[c * step + r] = read(source);
+      }
+      return;
+    }
+    Real corner[kBlockEdge][kBlockEdge];  // turned here, so that far writes are whole lines
+    for (std::size_t r0 = 0; r0 < n_rows; r0 += kBlockEdge) {
+      const std::size_t rows = std::min(kBlockEdge, n_rows - r0);
+      for (std::size_t c0 = 0; c0 < n_columns; c0 += kBlockEdge) {
+        const std::size_t columns = std::min(kBlockEdge, n_columns - c0);
+        for (std::size_t r = 0; r < rows; ++r) {
+          const char* source = x.at(row + r0 + r, column + c0);
+          if (r0 + r + kBlockEdge < n_rows) __builtin_prefetch(x.at(row + r0 + r + kBlockEdge, column + c0));
+          if (columns == kBlockEdge && x.column_stride == sizeof(T)) {
+            for (std::size_t c = 0; c < kBlockEdge; ++c) corner[c][r] = read(source + c * sizeof(T));
+          } else {
+            for (std::size_t c = 0; c < columns; ++c, source += x.column_stride) corner[c][r] = read(source);
+          }
+        }
+        for (std::size_t c = 0; c < columns; ++c) {
+          Real* to = out + (c0 + c) * step + r0;
+          if (rows == kBlockEdge)
+            std::memcpy(to, corner[c], sizeof corner[c]);
+          else
+            std::copy(corner[c], corner[c] + rows, to);
+        }
+      }
     }
   });
 }

@@ -13,8 +13,8 @@ def bin_table(
 
     Each column gets at most `max_bins` bins of about equal weight (one per distinct value where there are
     few), bounded halfway between observed values: bin b holds the x with ``cuts[b - 1] < x <= cuts[b]``.
-    Missing values have a bin of their own after those. The table is read in place, whatever its dtype and
-    strides.
+    Missing values have a bin of their own after those. All rows count, not a sample of them. The table is
+    read in place, whatever its dtype and strides.
 
     Parameters
     ----------
