@@ -8,11 +8,13 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <vector>
 
 #include "binned_matrix.hpp"
 #include "cuts.hpp"
 #include "grow.hpp"
+#include "infinity.hpp"
 #include "kernels.hpp"
 #include "losses.hpp"
 #include "predict.hpp"
@@ -311,8 +313,8 @@ class ForestPredictor {
                   Vector<std::int32_t> left, Vector<std::uint8_t> missing_left, Vector<std::int64_t> value_begin,
                   Vector<float> values, Vector<std::int32_t> value_output, Vector<std::int32_t> tree_output,
                   Vector<std::int32_t> tree_width)
-      : values_(values),
-        value_output_(value_output),
+      : arrays_(node_begin, feature, threshold, left, missing_left, value_begin, values, value_output, tree_output,
+                tree_width),
         predictor_(arrays(node_begin, feature, threshold, left, missing_left, value_begin, values, value_output,
                           tree_output, tree_width)),
         n_trees_(tree_output.shape(0)) {}
@@ -363,8 +365,9 @@ class ForestPredictor {
     return out;
   }
 
-  Vector<float> values_;
-  Vector<std::int32_t> value_output_;
+  std::tuple<Vector<std::int64_t>, Vector<std::int32_t>, Vector<double>, Vector<std::int32_t>, Vector<std::uint8_t>,
+             Vector<std::int64_t>, Vector<float>, Vector<std::int32_t>, Vector<std::int32_t>, Vector<std::int32_t>>
+      arrays_;
   Predictor predictor_;
   std::size_t n_trees_;
 };
@@ -482,6 +485,14 @@ NB_MODULE(_core, m) {
         "n_threads"_a);
   m.def("logistic", &logistic, "raw"_a, "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "n_threads"_a);
 
+  m.def(
+      "has_infinity",
+      [](const Table& table, int n_threads) {
+        const MatrixView x = view_of(table);
+        nb::gil_scoped_release release;
+        return has_infinity(x, n_threads);
+      },
+      "table"_a, "n_threads"_a);
   m.def("max_threads", &max_threads, "OpenMP's current limit.");
   m.def("kernels", [] { return std::string(kernels().name); }, "The instruction set in use.");
   m.def("select_kernels", [](const std::string& name) { return select_kernels(name.c_str()); }, "name"_a);

@@ -1,60 +1,68 @@
 #include <cstring>
 
 #include "kernels.hpp"
+#include "predict_kernels.hpp"
 #include "search_kernels.hpp"
 
 namespace polyleaf {
 
-namespace baseline {
-extern const Kernels kKernels;
-extern const SearchKernels kSearchKernels;
-}  // namespace baseline
+#define POLYLEAF_DECLARE(isa)                  \
+  namespace isa {                              \
+  extern const Kernels kKernels;               \
+  extern const SearchKernels kSearchKernels;   \
+  extern const PredictKernels kPredictKernels; \
+  }
+POLYLEAF_DECLARE(baseline)
 #ifdef POLYLEAF_X86
-namespace avx2 {
-extern const Kernels kKernels;
-extern const SearchKernels kSearchKernels;
-}  // namespace avx2
-namespace avx512 {
-extern const Kernels kKernels;
-extern const SearchKernels kSearchKernels;
-}  // namespace avx512
+POLYLEAF_DECLARE(avx2)
+POLYLEAF_DECLARE(avx512)
 #endif
 
 namespace {
 
-const Kernels* find(const char* name) {
+// What was compiled for one instruction set.
+struct Compiled {
+  const Kernels* kernels;
+  const SearchKernels* search;
+  const PredictKernels* predict;
+};
+
+constexpr Compiled kBaseline{&baseline::kKernels, &baseline::kSearchKernels, &baseline::kPredictKernels};
+#ifdef POLYLEAF_X86
+constexpr Compiled kAvx2{&avx2::kKernels, &avx2::kSearchKernels, &avx2::kPredictKernels};
+constexpr Compiled kAvx512{&avx512::kKernels, &avx512::kSearchKernels, &avx512::kPredictKernels};
+#endif
+
+// The best the machine has; with a name, that one, or null.
+const Compiled* find(const char* name) {
 #ifdef POLYLEAF_X86
   const bool has_avx2 = __builtin_cpu_supports("avx2");
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   const auto wanted = [&](const char* isa) { return name == nullptr || std::strcmp(name, isa) == 0; };
-  if (has_avx512 && wanted("avx512")) return &avx512::kKernels;
-  if (has_avx2 && wanted("avx2")) return &avx2::kKernels;
+  if (has_avx512 && wanted("avx512")) return &kAvx512;
+  if (has_avx2 && wanted("avx2")) return &kAvx2;
 #endif
-  return name == nullptr || std::strcmp(name, "baseline") == 0 ? &baseline::kKernels : nullptr;
+  return name == nullptr || std::strcmp(name, "baseline") == 0 ? &kBaseline : nullptr;
 }
 
-const Kernels*& selected() {
-  static const Kernels* kernels = find(nullptr);
-  return kernels;
+const Compiled*& selected() {
+  static const Compiled* chosen = find(nullptr);
+  return chosen;
 }
 
 }  // namespace
 
-const Kernels& kernels() { return *selected(); }
+const Kernels& kernels() { return *selected()->kernels; }
 
-const SearchKernels& search_kernels() {
-#ifdef POLYLEAF_X86
-  if (selected() == &avx512::kKernels) return avx512::kSearchKernels;
-  if (selected() == &avx2::kKernels) return avx2::kSearchKernels;
-#endif
-  return baseline::kSearchKernels;
-}
+const SearchKernels& search_kernels() { return *selected()->search; }
+
+const PredictKernels& predict_kernels() { return *selected()->predict; }
 
 bool select_kernels(const char* name) {
-  const Kernels* kernels = find(name);
-  if (kernels == nullptr) return false;
-  selected() = kernels;
+  const Compiled* compiled = find(name);
+  if (compiled == nullptr) return false;
+  selected() = compiled;
   return true;
 }
 

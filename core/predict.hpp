@@ -1,31 +1,22 @@
-// Prediction with a forest: rows in blocks, all trees over one block, so that neither leaves the cache.
+// Prediction with a forest. Many trees over many rows go by codes (coded_forest.hpp); a few of either by the
+// thresholds themselves. The leaves, and so the sums, are the same.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
+#include "coded_forest.hpp"
+#include "forest_arrays.hpp"
 #include "matrix_view.hpp"
 
 namespace polyleaf {
 
-// Flat arrays over the nodes of all trees, as the Python side keeps them. Indices of children are relative to the tree.
-struct ForestArrays {
-  std::size_t n_trees = 0;
-  std::size_t n_nodes = 0;
-  const std::int64_t* node_begin = nullptr;  // n_trees + 1
-  const std::int32_t* feature = nullptr;
-  const double* threshold = nullptr;
-  const std::int32_t* left = nullptr;
-  const std::uint8_t* missing_left = nullptr;
-  const std::int64_t* value_begin = nullptr;  // per node: where a leaf's values begin
-  const float* values = nullptr;
-  const std::int32_t* value_output = nullptr;  // sparse leaves: the output of each value; null: side by side
-  const std::int32_t* tree_output = nullptr;   // first output a tree adds to
-  const std::int32_t* tree_width = nullptr;    // how many
-};
-
 class Predictor {
  public:
+  // The arrays must live as long as the predictor.
   explicit Predictor(const ForestArrays& arrays);
 
   // Adds trees [begin, end) to raw (rows x n_outputs, in units of each output).
@@ -38,18 +29,19 @@ class Predictor {
  private:
   struct PackedNode {
     double threshold;
-    std::int32_t feature;  // of a leaf: -1; missing values to the left: bit 30
-    std::int32_t left;     // of a leaf: index into leaf_begin_
+    std::int32_t feature;  // missing values to the right: bit 30
+    std::int32_t left;     // how many nodes further on; the right child is its neighbour. Of a leaf: 0
   };
   template <class Visit>
-  void over_blocks(const MatrixView& x, std::size_t n_trees, int n_threads, Visit&& visit) const;
+  void each_leaf(const MatrixView& x, std::size_t begin, std::size_t end, int n_threads, Visit&& visit) const;
+  // Null where codes would not pay, or not yet: making them costs as much as walking many rows through the trees.
+  const CodedForest* coded(std::size_t n_rows, std::size_t n_trees) const;
 
+  ForestArrays arrays_;
   std::vector<PackedNode> nodes_;
-  std::vector<std::size_t> node_begin_;
-  std::vector<std::int64_t> leaf_begin_;
-  const float* values_;
-  const std::int32_t* value_output_;
-  std::vector<std::int32_t> tree_output_, tree_width_;
+  mutable std::atomic<std::size_t> walked_{0};  // trees that rows have asked for
+  mutable std::once_flag coding_;
+  mutable std::unique_ptr<CodedForest> coded_;
 };
 
 }  // namespace polyleaf

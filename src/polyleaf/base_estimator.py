@@ -227,7 +227,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
         All shares are 0 when no tree has a split.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         self._check_param("importance_type")
         importance = self._forest.importance(self.importance_type, self.best_iteration_ + 1)
         total = importance.sum()
@@ -263,7 +263,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         path : str or os.PathLike
             The file. It appears only when it is complete, and replaces one of the same name.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         params = self.get_params(deep=False)
         validate_params(params, self._kind)
         names = getattr(self, "feature_names_in_", None)
@@ -279,20 +279,26 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         )
         write_model(path, model)
 
+    def _check_is_fitted(self) -> None:
+        # scikit-learn's check looks at the whole estimator, which takes as long as predicting a row.
+        if "_forest" not in self.__dict__:
+            check_is_fitted(self)
+
     def _check_param(self, name: str) -> None:
         """Check a parameter that counts after fit too, and may have been set since."""
         parameters_of(self._kind)[name].rule.check(name, getattr(self, name))
 
     def _ready(self, X: object, n_rounds: int | None) -> tuple[Array, int, int]:
         """Return the checked table, the number of rounds and the number of threads of a prediction."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         self._check_param("n_jobs")
-        table = check_features(self, X, reset=False)
+        threads = effective_threads(None if self.n_jobs is None else int(self.n_jobs))
+        table = check_features(self, X, reset=False, n_threads=threads)
         rounds = self.best_iteration_ + 1
         if n_rounds is not None:
             Integer(1, self.n_estimators_).check("n_rounds", n_rounds)
             rounds = int(n_rounds)
-        return table, rounds, effective_threads(None if self.n_jobs is None else int(self.n_jobs))
+        return table, rounds, threads
 
     def _raw(self, X: object, n_rounds: int | None) -> FloatArray:
         table, rounds, threads = self._ready(X, n_rounds)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from polyleaf.base_estimator import DEFAULT_OBJECTIVES, BasePolyleaf, EvalMetric, Objective
 from polyleaf.boosting import TrainingResult
@@ -359,7 +358,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         return map(self._probabilities, self._staged_raw(X, n_rounds))
 
     def _coding_of_fit(self) -> TargetCoding:
-        check_is_fitted(self)
+        self._check_is_fitted()
         return self._coding
 
     def _raw_blocks(self, X: Any, n_rounds: int | None) -> Iterator[FloatArray]:

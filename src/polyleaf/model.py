@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -213,10 +214,20 @@ class Forest:
 
     # Scores are summed in units. These are powers of two, so that the sum has the bits it had in training.
     def _start(self, n_rows: int) -> FloatArray:
-        return np.tile(self.base_score / self.unit, (n_rows, 1))
+        raw = np.empty((n_rows, self.n_outputs))
+        raw[:] = self._base_in_units
+        return raw
 
     def _finish(self, raw: FloatArray) -> FloatArray:
-        return raw if (self.unit == 1).all() else raw * self.unit
+        return raw if self._units_are_one else raw * self.unit
+
+    @cached_property
+    def _base_in_units(self) -> FloatArray:
+        return self.base_score / self.unit
+
+    @cached_property
+    def _units_are_one(self) -> bool:
+        return bool((self.unit == 1).all())
 
 
 def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
@@ -43,4 +42,6 @@ class CrossEntropy(Loss):
 
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return the probability of each class."""
-        return np.asarray(softmax(raw, axis=1), dtype=np.float64)
+        probability: FloatArray = np.exp(raw - raw.max(axis=1, keepdims=True))
+        probability /= probability.sum(axis=1, keepdims=True)
+        return probability
