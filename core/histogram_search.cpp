@@ -63,8 +63,10 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const Payload& payl
   if (histograms_.size() < needed) histograms_ = Buffer<std::int32_t>(needed);
   std::size_t largest = 0;
   for (const FeatureTile& tile : matrix_.tiles) largest = std::max<std::size_t>(largest, tile.n_slots());
+  // Scores that are estimated first are looked at again when all output tiles are done.
+  const std::size_t n_tiles = finder_.estimates() ? static_cast<std::size_t>(payload_.layout.n_tiles) : 1;
   for (ThreadScratch& s : scratch_)
-    s.histogram = Buffer<std::int32_t>(largest * static_cast<std::size_t>(payload_.layout.width));
+    s.histogram = Buffer<std::int32_t>(n_tiles * largest * static_cast<std::size_t>(payload_.layout.width));
 }
 
 // Depth-first order keeps one histogram per level, best-first order one per open node.
@@ -147,7 +149,7 @@ std::vector<std::int32_t> HistogramSearch::sum_payload(const Node& node, const T
   const bool several = team.size > 1 && node.n_rows() * layout.n_channels() >= kParallelGathers;
   std::vector<std::vector<std::int32_t>> partial(
       several ? static_cast<std::size_t>(team.size) : 1,
-      std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kLane, 0));
+      std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kSlack, 0));
   team.run(several, n_blocks, [&](std::size_t block, int thread) {
     const std::size_t begin = node.begin + block * kChunkRows;
     const std::size_t count = std::min(kChunkRows, node.end - begin);
@@ -208,7 +210,7 @@ void HistogramSearch::evaluate_rows(Node& node, const Team& team) {
     scan.feature_mask = mask;
     finder_.begin_rows(scan, tile, rows_.data() + node.begin, node.n_rows(), node.totals.data());
     for (int t = 0; t < payload_.layout.n_tiles; ++t) finder_.add(scan, tile, t, nullptr, node.totals.data());
-    found[2 * at] = finder_.best(scan, tile, node.totals.data());
+    found[2 * at] = finder_.best(scan, tile, node.totals.data(), {});
   });
   accept(node, found, 0, own);
 }
@@ -218,17 +220,24 @@ void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, cons
   const FeatureTile& tile = matrix_.tiles[at];
   const PayloadLayout& layout = payload_.layout;
   const bool scan_built = may_split(built, rules_);
+  const std::size_t size = tile.n_slots() * static_cast<std::size_t>(layout.width);
+  const std::size_t kept_stride = matrix_.n_slots * static_cast<std::size_t>(layout.width);
+  const bool keeps = built.slot >= 0;
+  std::int32_t* first = keeps ? kept_histogram(built.slot, tile, 0) : scratch.histogram.data();
+  const std::size_t stride = keeps ? kept_stride : finder_.estimates() ? size : 0;
   for (int t = 0; t < layout.n_tiles; ++t) {
-    std::int32_t* histogram = built.slot >= 0 ? kept_histogram(built.slot, tile, t) : scratch.histogram.data();
+    std::int32_t* histogram = first + static_cast<std::size_t>(t) * stride;
     build_histogram(at, t, built, histogram);
     if (scan_built) scan(scratch.built, tile, t, histogram, built);
     if (derived == nullptr) continue;
     std::int32_t* parent = kept_histogram(parent_slot, tile, t);
-    kernels().subtract(parent, histogram, tile.n_slots() * static_cast<std::size_t>(layout.width));
+    kernels().subtract(parent, histogram, size);
     scan(scratch.derived, tile, t, parent, *derived);
   }
-  if (scan_built) found[0] = finder_.best(scratch.built, tile, built.totals.data());
-  if (derived != nullptr) found[1] = finder_.best(scratch.derived, tile, derived->totals.data());
+  if (scan_built) found[0] = finder_.best(scratch.built, tile, built.totals.data(), {first, stride});
+  if (derived != nullptr)
+    found[1] = finder_.best(scratch.derived, tile, derived->totals.data(),
+                            {kept_histogram(parent_slot, tile, 0), kept_stride});
 }
 
 void HistogramSearch::scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile,

@@ -304,6 +304,108 @@ void scan(const ScanTile& t) {
     t.moderate ? scan_candidates<false, true>(t) : scan_candidates<false, false>(t);
 }
 
+// Sums and terms in float32. Written with vector types: left to itself, the compiler adds up the lanes one by one.
+// Reads of whole vectors run past the channels that count; a factor of 0 makes them nothing.
+constexpr int kFloats = 16;
+typedef float Floats __attribute__((vector_size(kFloats * 4), aligned(4), may_alias));
+typedef std::uint32_t Integers __attribute__((vector_size(kFloats * 4), aligned(4), may_alias));  // may wrap
+
+inline Integers load_integers(const std::int32_t* from) { return *reinterpret_cast<const Integers*>(from); }
+inline Floats load_floats(const float* from) { return *reinterpret_cast<const Floats*>(from); }
+
+inline Floats to_floats(const Integers& v) {
+  typedef std::int32_t Signed __attribute__((vector_size(kFloats * 4)));
+  return __builtin_convertvector(reinterpret_cast<const Signed&>(v), Floats);
+}
+
+inline float sum_floats(const Floats& v) {
+  typedef float Half __attribute__((vector_size(32)));
+  typedef float Quarter __attribute__((vector_size(16)));
+  Half halves[2];
+  __builtin_memcpy(halves, &v, sizeof halves);
+  const Half half = halves[0] + halves[1];
+  Quarter quarters[2];
+  __builtin_memcpy(quarters, &half, sizeof quarters);
+  const Quarter quarter = quarters[0] + quarters[1];
+  return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+}
+
+// Gradients of up to V vectors of outputs and, unless they share one, their Hessians.
+template <int V, bool Shared>
+struct OutputSums {
+  Integers gradient[V];
+  Integers hessian[Shared ? 1 : V];
+
+  OutputSums() : gradient{}, hessian{} {}
+  OutputSums(const std::int32_t* channels, int hessian_channel) : OutputSums() { add(channels, hessian_channel); }
+  void add(const std::int32_t* channels, int hessian_channel) {
+    for (int v = 0; v < V; ++v) gradient[v] += load_integers(channels + v * kFloats);
+    if (!Shared)
+      for (int v = 0; v < V; ++v) hessian[v] += load_integers(channels + hessian_channel + v * kFloats);
+  }
+};
+
+template <int V, bool Shared>
+inline float estimate_one(const ScanTile& t, const OutputSums<V, Shared>& total, const OutputSums<V, Shared>& left,
+                          std::size_t at) {
+  Floats sum_left = {0};
+  Floats sum_right = {0};
+  for (int v = 0; v < V; ++v) {
+    const Floats factor = load_floats(t.factor32 + v * kFloats);
+    const Floats gl = to_floats(left.gradient[v]);
+    const Floats gr = to_floats(total.gradient[v] - left.gradient[v]);
+    if (Shared) {
+      sum_left += factor * gl * gl;
+      sum_right += factor * gr * gr;
+    } else {
+      const Floats unit = load_floats(t.hessian_unit32 + v * kFloats);
+      const Floats lambda = load_floats(t.lambda32 + v * kFloats);
+      const Floats dl = to_floats(left.hessian[v]) * unit + lambda;
+      const Floats dr = to_floats(total.hessian[v] - left.hessian[v]) * unit + lambda;
+      sum_left += factor * ((gl * gl * dr + gr * gr * dl) / (dl * dr));
+    }
+  }
+  if (!Shared) return sum_floats(sum_left);
+  return sum_floats(sum_left * static_cast<float>(t.inverse_left[at]) +
+                    sum_right * static_cast<float>(t.inverse_right[at]));
+}
+
+template <int V, bool Shared>
+void estimate_steps(const ScanTile& t) {
+  const OutputSums<V, Shared> total(t.totals, t.hessian_channel);
+  const auto width = static_cast<std::size_t>(t.width);
+  OutputSums<V, Shared> missing;
+  if (t.histogram == nullptr)
+    for (std::uint32_t i = t.n_rows - t.n_missing; i < t.n_rows; ++i)
+      missing.add(t.payload + t.order[i] * width, t.hessian_channel);
+  else if (t.missing != nullptr)
+    missing.add(t.missing, t.hessian_channel);
+  OutputSums<V, Shared> prefix;
+  std::uint32_t row = 0;
+  for (std::size_t s = 0; s < t.n_steps; ++s) {
+    const Step& step = t.steps[s];
+    if (t.histogram != nullptr)
+      prefix.add(t.histogram + step.slot * width, t.hessian_channel);
+    else
+      for (; row < step.rows_end; ++row) prefix.add(t.payload + t.order[row] * width, t.hessian_channel);
+    if (step.right_allowed) t.estimated[2 * s] += estimate_one(t, total, prefix, 2 * s);
+    if (!step.left_allowed) continue;
+    OutputSums<V, Shared> left = prefix;
+    for (int v = 0; v < V; ++v) left.gradient[v] += missing.gradient[v];
+    if (!Shared)
+      for (int v = 0; v < V; ++v) left.hessian[v] += missing.hessian[v];
+    t.estimated[2 * s + 1] += estimate_one(t, total, left, 2 * s + 1);
+  }
+}
+
+void estimate(const ScanTile& t) {
+  const bool one = t.n_outputs <= kFloats;
+  if (t.inverse_left != nullptr)
+    one ? estimate_steps<1, true>(t) : estimate_steps<2, true>(t);
+  else
+    one ? estimate_steps<1, false>(t) : estimate_steps<2, false>(t);
+}
+
 double terms(const TermsTile& t) {
   double lane[kLane] = {0};
   for (int j = 0; j < t.n_outputs; j += kLane) {
@@ -473,6 +575,7 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           sum_payload,
                           subtract,
                           scan,
+                          estimate,
                           terms,
                           project,
                           softmax,

@@ -75,6 +75,11 @@ struct ScanTile {
   // A Hessian shared by all outputs: 1 / (H + lambda) per candidate. Null: diagonal.
   const double* inverse_left;  // 2 per step: missing right, missing left
   const double* inverse_right;
+  // For `estimate`: the same in float32, factors relative to the largest, padded to 32 outputs.
+  const float* factor32;
+  const float* hessian_unit32;
+  const float* lambda32;
+  float* estimated;     // 2 per step, added to
   double* score;        // 2 per step, added to
   double* left_weight;  // 2 per step, sum over outputs of the left child's Hessian; null: not wanted
 };
@@ -110,6 +115,8 @@ struct Kernels {
                       std::int32_t* out);
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
   void (*scan)(const ScanTile& tile);
+  // The same scores to about six digits, but for a common factor. Without L1 regularisation, and with moderate terms.
+  void (*estimate)(const ScanTile& tile);
   double (*terms)(const TermsTile& tile);  // returns the sum of both sides
   // out (rows x width) = values (rows x n) times matrix (n x width); width is a multiple of 8.
   void (*project)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,

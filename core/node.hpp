@@ -21,7 +21,7 @@ struct Node {
   Candidate split;
   double gain = 0.0;  // of the best split; 0: not to be split
   double path_minimum = std::numeric_limits<double>::infinity();
-  std::vector<std::int32_t> totals;  // sums of its rows, with a lane of slack
+  std::vector<std::int32_t> totals;  // sums of its rows, with PayloadLayout::kSlack
   std::vector<std::int32_t> held;    // sparse leaves: the outputs it says something about
 
   std::size_t n_rows() const { return end - begin; }

@@ -32,6 +32,7 @@ struct PayloadLayout {
 
   static constexpr int kLane = 8;
   static constexpr int kMaxWidth = 32;
+  static constexpr int kSlack = 64;  // numbers behind sums, for reads of whole vectors
 
   int hessian_channel() const { return outputs_per_tile; }
   int count_channel() const {

@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace polyleaf {
+namespace {
+
+// Below, float32 may have lost small terms.
+constexpr float kSmallestEstimate = 1e-25f;
+
+}  // namespace
 
 OutputTerms::OutputTerms(const Payload& payload, const Rules& rules, const double* gain_weight, const double* unit) {
   const PayloadLayout& layout = payload.layout;
@@ -23,6 +29,28 @@ OutputTerms::OutputTerms(const Payload& payload, const Rules& rules, const doubl
     // Sums have 31 bits, those of gradients and of Hessians.
     moderate = moderate && hessian_unit[at] < 1e90;
     alpha[at] = rules.reg_alpha / unit[j] / payload.gradient_unit[j];
+  }
+  estimate_terms(payload, rules);
+}
+
+// Sums are below 2^31: with these bounds, squares, denominators and their products stay within float32.
+void OutputTerms::estimate_terms(const Payload& payload, const Rules& rules) {
+  const auto within = [](double value, double low, double high) { return value >= low && value <= high; };
+  bool fits = rules.reg_alpha == 0 && payload.hessian_is_positive && within(rules.reg_lambda, 1e-6, 1e6);
+  double largest = 0.0;
+  for (std::size_t j = 0; j < factor.size(); ++j) largest = std::max(largest, factor[j]);
+  for (const double one : hessian_unit) fits = fits && (one == 0 || within(one, 1e-25, 1e-2) || one == 1);
+  if (!fits || !within(largest, 1e-200, 1e200)) return;
+  constexpr std::size_t kPadded = PayloadLayout::kMaxWidth;
+  const std::size_t n_tiles = factor.size() / padded;
+  factor32.assign(n_tiles * kPadded, 0.0f);
+  hessian_unit32.assign(n_tiles * kPadded, 0.0f);
+  lambda32.assign(n_tiles * kPadded, 1.0f);
+  for (std::size_t j = 0; j < factor.size(); ++j) {
+    const std::size_t at = j / padded * kPadded + j % padded;
+    factor32[at] = static_cast<float>(factor[j] / largest);
+    hessian_unit32[at] = static_cast<float>(hessian_unit[j]);
+    lambda32[at] = static_cast<float>(lambda[j]);
   }
 }
 
@@ -85,6 +113,7 @@ void SplitFinder::clear(Scan& scan, const FeatureTile& tile) const {
   if (scan.steps.size() < most) {
     scan.steps.resize(most);
     scan.score.resize(2 * most);
+    scan.estimated.resize(2 * most);
     scan.left_weight.resize(2 * most);
     scan.inverse_left.resize(2 * most);
     scan.inverse_right.resize(2 * most);
@@ -112,6 +141,7 @@ class SplitFinder::StepList {
     scan_.steps[at] = {slot, rows_end, left.count >= least_ && n_ - left.count >= least_,
                        missing.count > 0 && with_missing >= least_ && n_ - with_missing >= least_};
     scan_.score[2 * at] = scan_.score[2 * at + 1] = 0.0;
+    scan_.estimated[2 * at] = scan_.estimated[2 * at + 1] = 0.0f;
     scan_.left_weight[2 * at] = scan_.left_weight[2 * at + 1] = 0.0;
     if (!shared_) return;
     set_inverse(2 * at, static_cast<double>(left.weight) * unit_);
@@ -262,9 +292,7 @@ bool SplitFinder::heavy_enough(double left_weight, const std::int32_t* totals) c
   return left_weight >= rules_.min_child_weight && mean_hessian(totals) - left_weight >= rules_.min_child_weight;
 }
 
-void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
-                      const std::int32_t* totals) const {
-  if (whole_ != nullptr) return collect(scan, tile, output_tile, histogram);
+ScanTile SplitFinder::scan_job(int output_tile, const std::int32_t* histogram, const std::int32_t* totals) const {
   const PayloadLayout& layout = payload_.layout;
   const std::size_t first_term = static_cast<std::size_t>(output_tile) * terms_.padded;
   ScanTile job{};
@@ -280,31 +308,93 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
   job.alpha = terms_.alpha.data() + first_term;
   job.has_alpha = rules_.reg_alpha > 0;
   job.moderate = terms_.moderate;
-  for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    const std::size_t from = scan.step_begin[position];
-    job.n_steps = scan.step_begin[position + 1] - from;
-    if (job.n_steps == 0) continue;
-    job.steps = scan.steps.data() + from;
-    if (histogram != nullptr) {
-      job.missing = missing_bin(tile, position, histogram);
-    } else {
-      job.n_rows = static_cast<std::uint32_t>(scan.order.size() / tile.n_features());
-      job.order = scan.order.data() + position * job.n_rows;
-      job.n_missing = scan.n_missing[position];
-    }
-    job.score = scan.score.data() + 2 * from;
-    if (!diagonal()) {
-      job.inverse_left = scan.inverse_left.data() + 2 * from;
-      job.inverse_right = scan.inverse_right.data() + 2 * from;
-    } else if (rules_.min_child_weight > 0) {
-      job.left_weight = scan.left_weight.data() + 2 * from;
-    }
-    kernels().scan(job);
+  if (estimates_) {
+    const std::size_t first = static_cast<std::size_t>(output_tile) * PayloadLayout::kMaxWidth;
+    job.factor32 = terms_.factor32.data() + first;
+    job.hessian_unit32 = terms_.hessian_unit32.data() + first;
+    job.lambda32 = terms_.lambda32.data() + first;
+  }
+  return job;
+}
+
+// Points the job to the candidates of one feature.
+void SplitFinder::aim(ScanTile& job, Scan& scan, const FeatureTile& tile, std::size_t position) const {
+  const std::size_t from = scan.step_begin[position];
+  job.steps = scan.steps.data() + from;
+  job.n_steps = scan.step_begin[position + 1] - from;
+  if (job.histogram != nullptr) {
+    job.missing = missing_bin(tile, position, job.histogram);
+  } else {
+    job.n_rows = static_cast<std::uint32_t>(scan.order.size() / tile.n_features());
+    job.order = scan.order.data() + position * job.n_rows;
+    job.n_missing = scan.n_missing[position];
+  }
+  job.estimated = scan.estimated.data() + 2 * from;
+  job.score = scan.score.data() + 2 * from;
+  if (!diagonal()) {
+    job.inverse_left = scan.inverse_left.data() + 2 * from;
+    job.inverse_right = scan.inverse_right.data() + 2 * from;
+  } else if (rules_.min_child_weight > 0) {
+    job.left_weight = scan.left_weight.data() + 2 * from;
   }
 }
 
-BestCandidate SplitFinder::best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const {
+void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
+                      const std::int32_t* totals) const {
+  if (whole_ != nullptr) return collect(scan, tile, output_tile, histogram);
+  ScanTile job = scan_job(output_tile, histogram, totals);
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    if (scan.step_begin[position] == scan.step_begin[position + 1]) continue;
+    aim(job, scan, tile, position);
+    estimates_ ? kernels().estimate(job) : kernels().scan(job);
+  }
+}
+
+// Estimates below this cannot be the best.
+float SplitFinder::least_estimate(const Scan& scan, const std::int32_t* totals) const {
+  float highest = 0.0f;
+  for (std::size_t s = 0; s < scan.n_steps; ++s) {
+    for (const bool missing_left : {false, true}) {
+      if (!(missing_left ? scan.steps[s].left_allowed : scan.steps[s].right_allowed)) continue;
+      const std::size_t at = 2 * s + (missing_left ? 1 : 0);
+      if (scan.estimated[at] > highest && heavy_enough(scan.left_weight[at], totals)) highest = scan.estimated[at];
+    }
+  }
+  // All terms are positive, so that their sum is as exact as they are; then one addition for each output tile.
+  const float error = 1e-5f + 1e-7f * static_cast<float>(payload_.layout.n_tiles);
+  return highest > kSmallestEstimate ? highest * (1.0f - error) : 0.0f;
+}
+
+// The scores of candidates whose estimates leave open whether they are the best. The others are no longer allowed.
+void SplitFinder::score_close(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
+                              const Histograms& histograms) const {
+  const float least = least_estimate(scan, totals);
+  std::vector<std::size_t> positions;
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    bool any = false;
+    for (std::size_t s = scan.step_begin[position]; s < scan.step_begin[position + 1]; ++s) {
+      Step& step = scan.steps[s];
+      step.right_allowed = step.right_allowed && scan.estimated[2 * s] >= least;
+      step.left_allowed = step.left_allowed && scan.estimated[2 * s + 1] >= least;
+      any = any || step.right_allowed || step.left_allowed;
+    }
+    if (any) positions.push_back(position);
+  }
+  for (int t = 0; t < payload_.layout.n_tiles; ++t) {
+    const std::int32_t* histogram =
+        histograms.first == nullptr ? nullptr : histograms.first + static_cast<std::size_t>(t) * histograms.stride;
+    ScanTile job = scan_job(t, histogram, totals);
+    for (const std::size_t position : positions) {
+      aim(job, scan, tile, position);
+      kernels().scan(job);
+    }
+  }
+}
+
+BestCandidate SplitFinder::best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
+                                const Histograms& histograms) const {
   if (whole_ != nullptr) score_whole(scan, tile, totals);
+  if (estimates_) score_close(scan, tile, totals, histograms);
   // Tile by tile, a diagonal Hessian is summed over the outputs.
   const double share = diagonal() && whole_ == nullptr ? 1.0 / payload_.layout.n_outputs : 1.0;
   BestCandidate best;

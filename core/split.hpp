@@ -20,16 +20,30 @@ struct OutputTerms {
   std::vector<double> lambda;
   std::vector<double> alpha;  // in gradient units
   bool moderate = true;       // denominators H + lambda are positive, and their products within range
+  // The same in float32, 32 outputs to a tile, factors relative to the largest; empty where that might leave its range.
+  std::vector<float> factor32, hessian_unit32, lambda32;
 
   OutputTerms(const Payload& payload, const Rules& rules, const double* gain_weight, const double* unit);
+
+ private:
+  void estimate_terms(const Payload& payload, const Rules& rules);
 };
+
+// With more outputs, a thread's histograms of all of them would take too much memory.
+constexpr int kMostEstimated = 1024;
 
 class SplitFinder {
  public:
   // `whole` may be null: scores are then sums over outputs.
   SplitFinder(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules, const OutputTerms& terms,
               const WholeScore* whole)
-      : matrix_(matrix), payload_(payload), rules_(rules), terms_(terms), whole_(whole) {}
+      : matrix_(matrix),
+        payload_(payload),
+        rules_(rules),
+        terms_(terms),
+        whole_(whole),
+        estimates_(whole == nullptr && !terms.factor32.empty() && payload.layout.n_outputs <= kMostEstimated &&
+                   (!diagonal() || rules.min_child_weight <= 0)) {}
 
   // Sum over outputs of T(G)^2 / (H + lambda) of a whole node.
   double node_score(const std::int32_t* totals) const;
@@ -44,6 +58,7 @@ class SplitFinder {
     std::vector<std::size_t> step_begin;
     std::vector<std::uint8_t> missing_seen;  // per feature: the node has missing values of it
     std::vector<double> score, left_weight, inverse_left, inverse_right;
+    std::vector<float> estimated;
     std::vector<std::uint32_t> order;      // without histogram: the node's rows by ascending bin, feature by feature
     std::vector<std::uint32_t> n_missing;  // and how many of them miss the feature
     std::vector<std::uint32_t> bin_end;
@@ -59,7 +74,15 @@ class SplitFinder {
                   const std::int32_t* totals) const;
   void add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
            const std::int32_t* totals) const;
-  BestCandidate best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
+  // `histograms` are those that were added.
+  struct Histograms {
+    const std::int32_t* first = nullptr;  // of the first output tile; null: without histogram
+    std::size_t stride = 0;               // from one output tile to the next
+  };
+  BestCandidate best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
+                     const Histograms& histograms) const;
+  // Whether scores are estimated first: `best` then needs the histograms of all output tiles.
+  bool estimates() const { return estimates_; }
 
  private:
   bool diagonal() const { return payload_.layout.hessian == HessianKind::kDiagonal; }
@@ -76,6 +99,10 @@ class SplitFinder {
   void finish_list(Scan& scan, const FeatureTile& tile) const;
   bool heavy_enough(double left_weight, const std::int32_t* totals) const;
   double mean_hessian(const std::int32_t* sums) const;
+  ScanTile scan_job(int output_tile, const std::int32_t* histogram, const std::int32_t* totals) const;
+  void aim(ScanTile& job, Scan& scan, const FeatureTile& tile, std::size_t position) const;
+  float least_estimate(const Scan& scan, const std::int32_t* totals) const;
+  void score_close(Scan& scan, const FeatureTile& tile, const std::int32_t* totals, const Histograms& histograms) const;
   void collect(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const;
   void score_whole(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
 
@@ -84,6 +111,7 @@ class SplitFinder {
   const Rules& rules_;
   const OutputTerms& terms_;
   const WholeScore* whole_;
+  const bool estimates_;
 };
 
 }  // namespace polyleaf

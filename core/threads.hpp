@@ -68,13 +68,13 @@ inline int max_threads() {
 #endif
 }
 
-// An uninitialised array on a cache-line boundary, with one line of slack behind it for whole-vector reads.
+// An uninitialised array on a cache-line boundary, with slack behind it for whole-vector reads.
 template <class T>
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::size_t size) : size_(size) {
-    if (size > 0) data_ = static_cast<T*>(::operator new(size * sizeof(T) + 64, std::align_val_t{64}));
+    if (size > 0) data_ = static_cast<T*>(::operator new(size * sizeof(T) + kSlackBytes, std::align_val_t{64}));
   }
   Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) {
     other.data_ = nullptr;
@@ -98,6 +98,7 @@ class Buffer {
   const T& operator[](std::size_t i) const { return data_[i]; }
 
  private:
+  static constexpr std::size_t kSlackBytes = 256;
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };
