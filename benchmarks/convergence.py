@@ -3,8 +3,8 @@
     python benchmarks/convergence.py --data-dir DIR [--out FILE] [DATA ...]
 
 A fifth of the training rows is held out; the round with the least loss there counts (25 rounds without gain
-end a run), and its test loss is shown. Every seed draws another held-out fifth and, where a data set has no test
-rows of its own, other test rows (30 %).
+end a run), and its test loss is shown. Every seed draws another held-out fifth and, where a data set has no
+test rows of its own, other test rows (30 %).
 """
 
 from __future__ import annotations

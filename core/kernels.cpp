@@ -38,6 +38,7 @@ float sum_magnitudes(const float* values, std::size_t stride, const double* weig
   for (std::size_t row = begin; row < end; ++row) {
     const float* v = values + row * stride;
     const double w = weight != nullptr ? weight[row] : 1.0;
+    if (w == 0.0) continue;  // not in the sample
     for (int j = 0; j < n_outputs; ++j) {
       out[j] += w * __builtin_fabs(static_cast<double>(v[j]));
       least = v[j] < least ? v[j] : least;
@@ -57,6 +58,7 @@ void quantize_run(const float* values, const double* scale, int n, bool weighted
 void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
   const bool weighted = tile.weight != nullptr;
   for (std::size_t row = begin; row < end; ++row) {
+    if (weighted && tile.weight[row] == 0.0) continue;  // not in the sample
     std::int32_t* out = tile.out + row * static_cast<std::size_t>(tile.width);
     for (int c = 0; c < tile.width; ++c) out[c] = 0;
     const double weight = weighted ? tile.weight[row] * tile.weight_scale : 1.0;
@@ -457,6 +459,20 @@ void project(const float* values, std::size_t stride, std::size_t begin, std::si
   for (; row < end; ++row) project_rows<1>(values + row * stride, stride, n, matrix, width, out + row * w);
 }
 
+void square_sums(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
+                 const double* weight, double* out) {
+  for (std::size_t row = begin; row < end; ++row) {
+    const float* v = values + row * stride;
+    double lane[kLane] = {0};
+    int j = 0;
+    for (; j + kLane <= n; j += kLane)
+      for (int l = 0; l < kLane; ++l)
+        lane[l] += weight[j + l] * static_cast<double>(v[j + l]) * static_cast<double>(v[j + l]);
+    for (; j < n; ++j) lane[0] += weight[j] * static_cast<double>(v[j]) * static_cast<double>(v[j]);
+    out[row] = sum_lanes(lane);
+  }
+}
+
 // e^x to about 1e-15 for |x| <= 700 (clamped there), written so that the compiler vectorises it.
 inline double exponential(double x) {
   constexpr double kLog2e = 1.4426950408889634;
@@ -578,6 +594,7 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           estimate,
                           terms,
                           project,
+                          square_sums,
                           softmax,
                           logistic,
                           sum_rows};

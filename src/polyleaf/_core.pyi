@@ -111,6 +111,12 @@ def project(
     out: npt.NDArray[np.float32],
     n_threads: int,
 ) -> None: ...
+def square_sums(
+    values: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float64],
+    n_threads: int,
+) -> None: ...
 def squared_error(
     raw: npt.NDArray[np.float64],
     y: npt.NDArray[np.float64],

@@ -189,7 +189,7 @@ class _Trainer:
         """Grow one round's trees and add them to the training scores."""
         settings = self._settings
         gradient, hessian = self._loss.gradients(self._data.y, self._raw, settings.n_threads)
-        rows = self._sampler.rows(number, gradient, self._gain_weight, self._data.weight)
+        rows = self._sampler.rows(number, gradient, self._gain_weight, self._data.weight, settings.n_threads)
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
         grown = []

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
-from polyleaf.growth.structure import FloatMatrix, row_norms
+from polyleaf.growth.structure import FloatMatrix
 
 # A row without a gradient is still drawn now and then: its Hessian counts. This share of the mean norm is
 # added to all norms (in squares).
@@ -81,15 +82,21 @@ class Sampler:
     bynode: float
 
     def rows(
-        self, number: int, gradient: FloatMatrix, gain_weight: FloatArray, weight: FloatArray | None
+        self,
+        number: int,
+        gradient: FloatMatrix,
+        gain_weight: FloatArray,
+        weight: FloatArray | None,
+        n_threads: int = 1,
     ) -> RowSample:
         """Return the rows of round `number`."""
         if self.subsample >= 1:
             return ALL_ROWS
         if not self.gradient_based:
             return self.uniform_rows(number)
-        norms = row_norms(gradient, gain_weight)
-        norms = np.sqrt(norms**2 + (_NORM_FLOOR * norms.mean()) ** 2)
+        squares = np.empty(self.n_rows)
+        _core.square_sums(gradient, gain_weight, squares, n_threads)
+        norms = np.sqrt(squares + (_NORM_FLOOR * np.sqrt(squares).mean()) ** 2)
         if weight is not None:
             norms = norms * weight
         probability = inclusion_probabilities(norms, self.subsample * self.n_rows)

@@ -125,12 +125,6 @@ class StructurePlan:
         return Structure(mixed, None, curvature, weight, np.full(self.size, np.inf))
 
 
-def row_norms(gradient: FloatMatrix, gain_weight: FloatArray) -> FloatArray:
-    """Return the Euclidean norm of each row, its outputs weighted as in the split score."""
-    scaled = gradient * np.sqrt(gain_weight).astype(np.float32)
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), dtype=np.float64)
-
-
 def _project(values: FloatMatrix, matrix: FloatArray, n_threads: int) -> FloatMatrix:
     """Return ``values @ matrix`` and columns of zeros behind it; the threads change no bit."""
     width = -(-matrix.shape[1] // _LANE) * _LANE
