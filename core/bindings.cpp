@@ -191,15 +191,17 @@ void project(const RowMatrix<float>& values, const Matrix<float>& matrix, OutMat
   });
 }
 
-void square_sums(const RowMatrix<float>& values, const Vector<double>& weight,
-                 nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out, int n_threads) {
+// Per row: the weighted sum of its values, or of their squares.
+void weighted_sums(const RowMatrix<float>& values, const Vector<double>& weight, bool squares,
+                   nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out, int n_threads) {
   constexpr std::size_t kBlockRows = 1024;
   const std::size_t n = values.shape(0), d = values.shape(1);
   expect(weight.shape(0) == d && out.shape(0) == n && (values.stride(1) == 1 || d == 1), "arrays differ in size");
   nb::gil_scoped_release release;
   parallel_for(n * d < kParallelWork ? 1 : n_threads, (n + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int) {
-    kernels().square_sums(values.data(), static_cast<std::size_t>(values.stride(0)), block * kBlockRows,
-                          std::min(n, (block + 1) * kBlockRows), static_cast<int>(d), weight.data(), out.data());
+    kernels().weighted_sums(values.data(), static_cast<std::size_t>(values.stride(0)), block * kBlockRows,
+                            std::min(n, (block + 1) * kBlockRows), static_cast<int>(d), weight.data(), squares,
+                            out.data());
   });
 }
 
@@ -491,7 +493,7 @@ NB_MODULE(_core, m) {
       .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
 
   m.def("project", &project, "values"_a, "matrix"_a, "out"_a.noconvert(), "n_threads"_a);
-  m.def("square_sums", &square_sums, "values"_a, "weight"_a, "out"_a.noconvert(), "n_threads"_a);
+  m.def("weighted_sums", &weighted_sums, "values"_a, "weight"_a, "squares"_a, "out"_a.noconvert(), "n_threads"_a);
   m.def("squared_error", &squared_error, "raw"_a, "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("clipped_squared_error", &clipped_squared_error, "raw"_a, "y"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(),

@@ -459,18 +459,30 @@ void project(const float* values, std::size_t stride, std::size_t begin, std::si
   for (; row < end; ++row) project_rows<1>(values + row * stride, stride, n, matrix, width, out + row * w);
 }
 
-void square_sums(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
+template <bool Squares>
+void sum_of_rows(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
                  const double* weight, double* out) {
+  const auto term = [&](const float* v, int j) {
+    const auto x = static_cast<double>(v[j]);
+    return weight[j] * (Squares ? x * x : x);
+  };
   for (std::size_t row = begin; row < end; ++row) {
     const float* v = values + row * stride;
     double lane[kLane] = {0};
     int j = 0;
     for (; j + kLane <= n; j += kLane)
-      for (int l = 0; l < kLane; ++l)
-        lane[l] += weight[j + l] * static_cast<double>(v[j + l]) * static_cast<double>(v[j + l]);
-    for (; j < n; ++j) lane[0] += weight[j] * static_cast<double>(v[j]) * static_cast<double>(v[j]);
+      for (int l = 0; l < kLane; ++l) lane[l] += term(v, j + l);
+    for (; j < n; ++j) lane[0] += term(v, j);
     out[row] = sum_lanes(lane);
   }
+}
+
+void weighted_sums(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
+                   const double* weight, bool squares, double* out) {
+  if (squares)
+    sum_of_rows<true>(values, stride, begin, end, n, weight, out);
+  else
+    sum_of_rows<false>(values, stride, begin, end, n, weight, out);
 }
 
 // e^x to about 1e-15 for |x| <= 700 (clamped there), written so that the compiler vectorises it.
@@ -594,7 +606,7 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           estimate,
                           terms,
                           project,
-                          square_sums,
+                          weighted_sums,
                           softmax,
                           logistic,
                           sum_rows};

@@ -121,9 +121,9 @@ struct Kernels {
   // out (rows x width) = values (rows x n) times matrix (n x width); width is a multiple of 8.
   void (*project)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
                   const float* matrix, int width, float* out);
-  // out (per row) = weighted sum of the squares of n values.
-  void (*square_sums)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
-                      const double* weight, double* out);
+  // out (per row) = weighted sum of n values, or of their squares.
+  void (*weighted_sums)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
+                        const double* weight, bool squares, double* out);
   void (*softmax)(const double* raw, const std::int32_t* label, Curvature curvature, std::size_t begin, std::size_t end,
                   int n_outputs, float* gradient, float* hessian);
   void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,

@@ -455,7 +455,7 @@ def test_scores_of_targets_of_any_size_are_the_predictions(exponents):
 
     model = estimator("regression", n_estimators=5)
     coding = model._learn_coding(y)
-    settings = model._settings(model.get_params(), coding)
+    settings = model._settings(model.get_params(), coding, "squared_error")
     result = train(Dataset("training", X, y, None), [], Spy(2), [], settings, Progress(5, 0))
     for before, after in zip(seen[1:], result.forest.staged_raw(X), strict=False):
         np.testing.assert_array_equal(before, after)

@@ -366,6 +366,31 @@ def test_threads_and_instruction_sets_change_no_bit(variant):
         assert not np.array_equal(reference._forest.values, other._forest.values)
 
 
+# --- automatic ---------------------------------------------------------------------------------------------
+
+
+def test_auto_is_a_projection_and_a_shared_hessian_for_many_classes():
+    X, y = classes(4_000, d=70, n_features=30)
+    settings = {"n_estimators": 2, "random_state": 0}
+    automatic = PolyleafClassifier(**settings).fit(X, y)
+    named = PolyleafClassifier(sketch="random_projection", hessian="diagonal", **settings).fit(X, y)
+    assert_same_forest(automatic, named)
+    full = PolyleafClassifier(sketch=None, **settings).fit(X, y)
+    assert_same_forest(full, PolyleafClassifier(sketch=None, hessian="shared", **settings).fit(X, y))
+    assert not np.array_equal(automatic._forest.feature, full._forest.feature)
+    # Where all outputs are needed, auto is no obstacle.
+    PolyleafClassifier(sparse_leaves=3, n_estimators=1).fit(X, y)
+    PolyleafClassifier(multi_strategy="one_output_per_tree", n_estimators=1).fit(X, y)
+
+
+def test_auto_is_the_papers_objective_for_few_classes():
+    X, y = classes()
+    automatic = PolyleafClassifier(n_estimators=3).fit(X, y)
+    assert_same_forest(
+        automatic, PolyleafClassifier(n_estimators=3, sketch=None, hessian="diagonal").fit(X, y)
+    )
+
+
 # --- refused -----------------------------------------------------------------------------------------------
 
 
@@ -374,7 +399,7 @@ def test_threads_and_instruction_sets_change_no_bit(variant):
     [
         ({"sketch": "svd"}, "sketch"),
         ({"sketch": "top_outputs", "sketch_size": 0}, "sketch_size"),
-        ({"sketch_size": 3}, "sketch_size=3 needs a sketch"),
+        ({"sketch": None, "sketch_size": 3}, "sketch_size=3 needs a sketch"),
         ({"sketch": "top_outputs", "sparse_leaves": 2}, "sparse_leaves=2"),
         ({"sketch": "top_outputs", "multi_strategy": "one_output_per_tree"}, "one_output_per_tree"),
         ({"sketch": "top_outputs", "hessian": "exact"}, "hessian='exact'"),

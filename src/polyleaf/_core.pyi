@@ -111,9 +111,10 @@ def project(
     out: npt.NDArray[np.float32],
     n_threads: int,
 ) -> None: ...
-def square_sums(
+def weighted_sums(
     values: npt.NDArray[np.float32],
     weight: npt.NDArray[np.float64],
+    squares: bool,
     out: npt.NDArray[np.float64],
     n_threads: int,
 ) -> None: ...

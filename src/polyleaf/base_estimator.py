@@ -38,6 +38,8 @@ from polyleaf.params import (
     base_score_vector,
     check_combination,
     parameters_of,
+    resolve_hessian,
+    resolve_sketch,
     validate_params,
 )
 from polyleaf.progress import Progress
@@ -127,7 +129,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         coding = self._learn_coding(labels)
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
-        settings = self._settings(params, coding)
+        settings = self._settings(params, coding, loss.name)
         metrics = make_metrics(
             params["eval_metric"], default=loss.default_metric, kind=coding.kind, n_labels=coding.width
         )
@@ -162,7 +164,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         curvature = getattr(self, "softmax_curvature", "p(1-p)")
         return make_loss(objective, n_outputs=coding.n_outputs, kind=coding.kind, softmax_curvature=curvature)
 
-    def _settings(self, params: dict[str, Any], coding: TargetCoding) -> Settings:
+    def _settings(self, params: dict[str, Any], coding: TargetCoding, loss_name: str) -> Settings:
         """Return the parameters as plain Python numbers, with seed and threads resolved."""
 
         def count(name: str) -> int | None:
@@ -187,9 +189,9 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             multi_strategy=params["multi_strategy"],
             sparse_leaves=count("sparse_leaves"),
             sparse_mode=params["sparse_mode"],
-            sketch=params["sketch"],
+            sketch=resolve_sketch(params, loss_name, coding.n_outputs),
             sketch_size=count("sketch_size") or DEFAULT_SKETCH_SIZE,
-            hessian=params.get("hessian", "diagonal"),
+            hessian=resolve_hessian(params, coding.n_outputs),
             scale_targets=bool(params.get("scale_targets", False)),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),
             early_stopping_rounds=count("early_stopping_rounds"),

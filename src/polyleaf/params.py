@@ -24,6 +24,9 @@ EstimatorKind = Literal["regressor", "classifier"]
 _LARGEST_COUNT = 2**31 - 1
 
 DEFAULT_SKETCH_SIZE = 5
+# What "auto" stands for; docs/convergence.md has the measurements behind it.
+AUTO_SKETCH_OUTPUTS = 64
+AUTO_SHARED_OUTPUTS = 33
 
 OBJECTIVES: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": ("squared_error",),
@@ -384,12 +387,14 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "sketch",
-        Choice(("random_projection", "random_sampling", "top_outputs"), or_none=True),
-        None,
+        Choice(("auto", "random_projection", "random_sampling", "top_outputs"), or_none=True),
+        "auto",
         "Find the splits on `sketch_size` numbers a row instead of all gradients, which takes the number of "
         'outputs out of the cost of a split. "random_projection": sums of all outputs with random signs; '
         '"random_sampling": outputs drawn in proportion to their gradients; "top_outputs": those with the '
-        "largest gradients. Each round anew; leaf values always come from all outputs.",
+        'largest gradients. Each round anew; leaf values always come from all outputs. "auto": a random '
+        f"projection for the cross entropy of {AUTO_SKETCH_OUTPUTS} classes and more, otherwise none. None: "
+        "all outputs.",
     ),
     Parameter(
         "sketch_size",
@@ -399,13 +404,14 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "hessian",
-        Choice(("diagonal", "shared", "exact", "exact_leaf")),
-        "diagonal",
+        Choice(("auto", "diagonal", "shared", "exact", "exact_leaf")),
+        "auto",
         'What stands for the Hessian of the loss. "diagonal": one number for each output, in splits and in '
         'leaf values. "shared": splits are found with one number a row, the mean over the outputs, which '
-        'halves their cost; leaf values are those of "diagonal". For the softmax cross entropy also "exact", '
-        'the full matrix in splits and leaf values (up to 32 classes), and "exact_leaf", the full matrix in '
-        "leaf values only; these two need `reg_lambda > 0` and `reg_alpha = 0`.",
+        f'halves their cost; leaf values are those of "diagonal". "auto": shared from {AUTO_SHARED_OUTPUTS} '
+        'outputs on. For the softmax cross entropy also "exact", the full matrix in splits and leaf values '
+        '(up to 32 classes), and "exact_leaf", the full matrix in leaf values only; these two need '
+        "`reg_lambda > 0` and `reg_alpha = 0`.",
         ("classifier",),
     ),
     Parameter(
@@ -539,7 +545,7 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
                 f"sparse_leaves={k} needs trees of all outputs, not multi_strategy='one_output_per_tree'."
             )
     hessian = params.get("hessian", "diagonal")
-    if params["sketch"] is not None:
+    if params["sketch"] not in (None, "auto"):
         refused = {
             f"sparse_leaves={k}": k is not None,
             "multi_strategy='one_output_per_tree'": not joint,
@@ -555,7 +561,7 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
         raise ValueError(f"sketch_size={params['sketch_size']} needs a sketch; sketch is None.")
     if params["sampling_method"] == "gradient_based" and sparse_labels:
         raise ValueError("sampling_method='gradient_based' does not go with a sparse y.")
-    if hessian in ("diagonal", "shared"):
+    if hessian in ("auto", "diagonal", "shared"):
         return
     if loss != "cross_entropy":
         raise ValueError(
@@ -573,6 +579,29 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
     for problem, found in problems.items():
         if found:
             raise ValueError(f"hessian={hessian!r}: {problem}.")
+
+
+def resolve_sketch(params: Mapping[str, Any], loss: str, n_outputs: int) -> str | None:
+    """Return the sketch that is used; None: none."""
+    sketch: str | None = params["sketch"]
+    if sketch != "auto":
+        return sketch
+    possible = (
+        loss == "cross_entropy"
+        and params["sparse_leaves"] is None
+        and params["multi_strategy"] == "multi_output_tree"
+        and params.get("hessian") != "exact"
+    )
+    return "random_projection" if possible and n_outputs >= AUTO_SKETCH_OUTPUTS else None
+
+
+def resolve_hessian(params: Mapping[str, Any], n_outputs: int) -> str:
+    """Return the Hessian that is used."""
+    hessian = str(params.get("hessian", "auto"))
+    if hessian != "auto":
+        return hessian
+    possible = params["sparse_leaves"] is None and params["multi_strategy"] == "multi_output_tree"
+    return "shared" if possible and n_outputs >= AUTO_SHARED_OUTPUTS else "diagonal"
 
 
 def base_score_vector(value: object, n_outputs: int) -> npt.NDArray[np.float64] | None:

@@ -136,7 +136,9 @@ def _project(values: FloatMatrix, matrix: FloatArray, n_threads: int) -> FloatMa
 
 
 def _mixture(values: FloatMatrix, share: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
-    return np.ascontiguousarray(_project(values, share[:, None], n_threads)[:, 0])
+    sums = np.empty(len(values))
+    _core.weighted_sums(values, share, False, sums, n_threads)
+    return sums.astype(np.float32)
 
 
 def _sums_of_squares(gradient: FloatMatrix) -> FloatArray:

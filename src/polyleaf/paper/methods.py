@@ -224,7 +224,8 @@ class SparseLabels(Method):
 def _model(kind: Kind, options: dict[str, Any]) -> Model:
     """Return an estimator with the paper's choices: base score 0, p(1-p), targets not scaled."""
     if kind == "multiclass":
-        return PolyleafClassifier(base_score=0.0, softmax_curvature="p(1-p)", random_state=0, **options)
+        paper = {"hessian": "diagonal", "softmax_curvature": "p(1-p)", "sketch": None}
+        return PolyleafClassifier(base_score=0.0, random_state=0, **{**paper, **options})
     return PolyleafRegressor(base_score=0.0, scale_targets=False, random_state=0, **options)
 
 
