@@ -35,6 +35,8 @@ DISTURBED = 0.1  # cores short, from which a measurement is called disturbed
 
 TITLES = {
     "polyleaf": "polyleaf",
+    "polyleaf_diagonal": "polyleaf, diagonal Hessian",
+    "polyleaf_sketch": "polyleaf, sketch",
     "lightgbm": "LightGBM",
     "lightgbm_quantized": "LightGBM quantized",
     "xgboost_multi": "XGBoost multi_output_tree",
@@ -110,6 +112,8 @@ def run_work(work: Work, split: Split, systems: list[str], options: Options) -> 
     """Measure every system on one work."""
     if options.rows is not None:
         split = split.head(options.rows)
+    if work.loss != "softmax":  # a Hessian of 1 is shared anyway
+        systems = [system for system in systems if system == OURS or not system.startswith(OURS)]
     shape = (len(split.X_train), len(split.X_test), split.X_train.shape[1])
     result = WorkResult(work, shape, {system: [] for system in systems}, [])
     failed: set[str] = set()
@@ -205,7 +209,7 @@ def summary(options: Options, results: list[WorkResult]) -> list[str]:
             seconds = medians[system].round_seconds
             comparison = "" if ours is None or system == OURS else f" ({ratio(seconds, ours.round_seconds)})"
             cells.append(f"{seconds:.3g}{comparison}")
-        peers = [figures.round_seconds for system, figures in medians.items() if system != OURS]
+        peers = [one.round_seconds for system, one in medians.items() if not system.startswith(OURS)]
         cells.append(ratio(min(peers), ours.round_seconds) if ours is not None and peers else "-")
         lines.append(table_row(cells))
     return lines

@@ -50,7 +50,10 @@ class System(ABC):
 
 
 class Polyleaf(System):
+    """All outputs in every split; the rest by default."""
+
     package = "polyleaf"
+    of_classifier: ClassVar[dict[str, Any]] = {"sketch": None}
 
     def train(self, X: Array, y: Array, warm_up: int, rounds: int) -> TrainingTime:
         # The estimator's fit does everything at once, so a round comes from a long and a short fit. The first
@@ -79,13 +82,25 @@ class Polyleaf(System):
             "n_jobs": self.threads,
         }
         if self.work.loss == "softmax":
-            model = self.library.PolyleafClassifier(**settings)
+            model = self.library.PolyleafClassifier(**settings, **self.of_classifier)
         else:
             model = self.library.PolyleafRegressor(**settings, scale_targets=False)
         gc.collect()
         start = perf_counter()
         model.fit(X, y)
         return perf_counter() - start, model
+
+
+class PolyleafDiagonal(Polyleaf):
+    """The paper's objective: a diagonal Hessian however many outputs there are."""
+
+    of_classifier: ClassVar[dict[str, Any]] = {"sketch": None, "hessian": "diagonal"}
+
+
+class PolyleafSketch(Polyleaf):
+    """Splits found on five mixtures of the outputs."""
+
+    of_classifier: ClassVar[dict[str, Any]] = {"sketch": "random_projection"}
 
 
 class LightGBM(System):
@@ -271,6 +286,8 @@ class _RoundClock:
 
 SYSTEMS: dict[str, type[System]] = {
     "polyleaf": Polyleaf,
+    "polyleaf_diagonal": PolyleafDiagonal,
+    "polyleaf_sketch": PolyleafSketch,
     "lightgbm": LightGBM,
     "lightgbm_quantized": LightGBMQuantized,
     "xgboost_multi": XGBoostMulti,

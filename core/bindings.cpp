@@ -176,18 +176,18 @@ Gradients gradients_of(const BinnedMatrix& matrix, const RowMatrix<float>& gradi
   return out;
 }
 
-// Rows of `values` times `matrix`, whose columns are padded to whole lanes.
-void project(const RowMatrix<float>& values, const Matrix<float>& matrix, OutMatrix<float>& out, int n_threads) {
+// Rows of `values` times a matrix given by its columns (the rows of `columns`), padded with zeros to multiples of 16.
+void project(const RowMatrix<float>& values, const Matrix<float>& columns, OutMatrix<float>& out, int n_threads) {
   constexpr std::size_t kBlockRows = 256;
-  const std::size_t n = values.shape(0), d = values.shape(1), width = matrix.shape(1);
-  expect(matrix.shape(0) == d && width > 0 && width % 8 == 0 && out.shape(0) == n && out.shape(1) == width &&
+  const std::size_t n = values.shape(0), d = values.shape(1), k = columns.shape(0);
+  expect(columns.shape(1) >= d && columns.shape(1) % 16 == 0 && out.shape(0) == n && out.shape(1) == k &&
              (values.stride(1) == 1 || d == 1),
          "the matrix does not fit");
   nb::gil_scoped_release release;
   parallel_for(n * d < kParallelWork ? 1 : n_threads, (n + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int) {
     kernels().project(values.data(), static_cast<std::size_t>(values.stride(0)), block * kBlockRows,
-                      std::min(n, (block + 1) * kBlockRows), static_cast<int>(d), matrix.data(),
-                      static_cast<int>(width), out.data());
+                      std::min(n, (block + 1) * kBlockRows), static_cast<int>(d), columns.data(), columns.shape(1),
+                      static_cast<int>(k), out.data());
   });
 }
 
@@ -492,7 +492,7 @@ NB_MODULE(_core, m) {
       .def("add", &ForestPredictor::add, "table"_a, "begin"_a, "end"_a, "raw"_a.noconvert(), "n_threads"_a)
       .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
 
-  m.def("project", &project, "values"_a, "matrix"_a, "out"_a.noconvert(), "n_threads"_a);
+  m.def("project", &project, "values"_a, "columns"_a, "out"_a.noconvert(), "n_threads"_a);
   m.def("weighted_sums", &weighted_sums, "values"_a, "weight"_a, "squares"_a, "out"_a.noconvert(), "n_threads"_a);
   m.def("squared_error", &squared_error, "raw"_a, "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("clipped_squared_error", &clipped_squared_error, "raw"_a, "y"_a, "gradient"_a.noconvert(), "n_threads"_a);

@@ -433,30 +433,39 @@ double terms(const TermsTile& t) {
   return sum_lanes(lane);
 }
 
-constexpr std::size_t kProjected = 4;  // rows at a time: their sums do not wait for each other
+// Sums of one row with up to kColumns columns of the matrix, which are padded with zeros to whole vectors.
+constexpr int kColumns = 8;
 
-template <std::size_t Rows>
-void project_rows(const float* values, std::size_t stride, int n, const float* matrix, int width, float* out) {
-  for (int c = 0; c < width; c += kLane) {
-    float sum[Rows][kLane] = {};
-    for (int j = 0; j < n; ++j) {
-      const float* m = matrix + static_cast<std::size_t>(j) * static_cast<std::size_t>(width) + c;
-      for (std::size_t r = 0; r < Rows; ++r)
-        for (int l = 0; l < kLane; ++l) sum[r][l] += values[r * stride + static_cast<std::size_t>(j)] * m[l];
-    }
-    for (std::size_t r = 0; r < Rows; ++r)
-      for (int l = 0; l < kLane; ++l)
-        out[r * static_cast<std::size_t>(width) + static_cast<std::size_t>(c + l)] = sum[r][l];
+template <int Columns>
+void project_row(const float* values, int n, const float* columns, std::size_t stride, float* out) {
+  Floats sum[Columns] = {};
+  int j = 0;
+  for (; j + kFloats <= n; j += kFloats) {
+    const Floats v = load_floats(values + j);
+    for (int c = 0; c < Columns; ++c) sum[c] += v * load_floats(columns + static_cast<std::size_t>(c) * stride + j);
   }
+  if (j < n) {
+    float rest[kFloats] = {0};
+    for (int l = 0; l < n - j; ++l) rest[l] = values[j + l];
+    const Floats v = load_floats(rest);
+    for (int c = 0; c < Columns; ++c) sum[c] += v * load_floats(columns + static_cast<std::size_t>(c) * stride + j);
+  }
+  for (int c = 0; c < Columns; ++c) out[c] = sum_floats(sum[c]);
 }
 
 void project(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n, const float* matrix,
-             int width, float* out) {
-  std::size_t row = begin;
-  const auto w = static_cast<std::size_t>(width);
-  for (; row + kProjected <= end; row += kProjected)
-    project_rows<kProjected>(values + row * stride, stride, n, matrix, width, out + row * w);
-  for (; row < end; ++row) project_rows<1>(values + row * stride, stride, n, matrix, width, out + row * w);
+             std::size_t matrix_stride, int n_columns, float* out) {
+  for (std::size_t row = begin; row < end; ++row) {
+    const float* v = values + row * stride;
+    float* to = out + row * static_cast<std::size_t>(n_columns);
+    int c = 0;
+    for (; c + kColumns <= n_columns; c += kColumns)
+      project_row<kColumns>(v, n, matrix + static_cast<std::size_t>(c) * matrix_stride, matrix_stride, to + c);
+    for (; c + 5 <= n_columns; c += 5)
+      project_row<5>(v, n, matrix + static_cast<std::size_t>(c) * matrix_stride, matrix_stride, to + c);
+    for (; c < n_columns; ++c)
+      project_row<1>(v, n, matrix + static_cast<std::size_t>(c) * matrix_stride, matrix_stride, to + c);
+  }
 }
 
 template <bool Squares>
@@ -512,6 +521,28 @@ inline double exponential(double x) {
   return p * from_bits((exponent + 1023) << 52);
 }
 
+// In lanes, so that one addition or comparison does not wait for the one before.
+inline double sum_of(const double* x, int n) {
+  double lane[kLane] = {0};
+  int j = 0;
+  for (; j + kLane <= n; j += kLane)
+    for (int l = 0; l < kLane; ++l) lane[l] += x[j + l];
+  for (; j < n; ++j) lane[0] += x[j];
+  return sum_lanes(lane);
+}
+
+inline double largest_of(const double* x, int n) {
+  double lane[kLane];
+  for (int l = 0; l < kLane; ++l) lane[l] = x[0];
+  int j = 0;
+  for (; j + kLane <= n; j += kLane)
+    for (int l = 0; l < kLane; ++l) lane[l] = x[j + l] > lane[l] ? x[j + l] : lane[l];
+  for (; j < n; ++j) lane[0] = x[j] > lane[0] ? x[j] : lane[0];
+  double largest = lane[0];
+  for (int l = 1; l < kLane; ++l) largest = lane[l] > largest ? lane[l] : largest;
+  return largest;
+}
+
 template <Curvature kind>
 inline double curvature(double p, double y) {
   if (kind == Curvature::kAbsolute) return __builtin_fabs(p - y);
@@ -521,20 +552,19 @@ inline double curvature(double p, double y) {
 template <Curvature kind>
 void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begin, std::size_t end, int n_outputs,
                   float* gradient, float* hessian) {
-  constexpr int kChunk = 256;
+  constexpr int kChunk = 1024;
   double e[kChunk];
   const auto d = static_cast<std::size_t>(n_outputs);
   for (std::size_t row = begin; row < end; ++row) {
     const double* x = raw + row * d;
     float* g = gradient + row * d;
     float* h = hessian + row * d;
-    double largest = x[0];
-    for (int j = 1; j < n_outputs; ++j) largest = x[j] > largest ? x[j] : largest;
+    const double largest = largest_of(x, n_outputs);
     double sum = 0.0;
     for (int from = 0; from < n_outputs; from += kChunk) {
       const int count = n_outputs - from < kChunk ? n_outputs - from : kChunk;
       for (int j = 0; j < count; ++j) e[j] = exponential(x[from + j] - largest);
-      for (int j = 0; j < count; ++j) sum += e[j];
+      sum += sum_of(e, count);
     }
     const double inverse = 1.0 / sum;
     for (int from = 0; from < n_outputs; from += kChunk) {
@@ -575,6 +605,15 @@ void logistic(const double* raw, const double* label, std::size_t begin, std::si
   }
 }
 
+void add_to_rows(const double* value, int n, const std::uint32_t* rows, std::size_t n_rows, std::size_t stride,
+                 double* out) {
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    if (i + kAhead < n_rows) __builtin_prefetch(out + rows[i + kAhead] * stride);
+    double* row = out + rows[i] * stride;
+    for (int j = 0; j < n; ++j) row[j] += value[j];
+  }
+}
+
 void sum_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
               std::size_t n_rows, int n_outputs, double* out) {
   for (int j = 0; j < n_outputs; ++j) out[j] = 0.0;
@@ -609,6 +648,7 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           weighted_sums,
                           softmax,
                           logistic,
+                          add_to_rows,
                           sum_rows};
 
 }  // namespace POLYLEAF_ISA

@@ -118,9 +118,10 @@ struct Kernels {
   // The same scores to about six digits, but for a common factor. Without L1 regularisation, and with moderate terms.
   void (*estimate)(const ScanTile& tile);
   double (*terms)(const TermsTile& tile);  // returns the sum of both sides
-  // out (rows x width) = values (rows x n) times matrix (n x width); width is a multiple of 8.
+  // out (rows x columns) = values (rows x n) times matrix, which stands column by column, `matrix_stride` floats apart
+  // and padded with zeros to multiples of 16.
   void (*project)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
-                  const float* matrix, int width, float* out);
+                  const float* matrix, std::size_t matrix_stride, int n_columns, float* out);
   // out (per row) = weighted sum of n values, or of their squares.
   void (*weighted_sums)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
                         const double* weight, bool squares, double* out);
@@ -128,6 +129,9 @@ struct Kernels {
                   int n_outputs, float* gradient, float* hessian);
   void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
                    float* hessian);
+  // Adds the same values to some rows.
+  void (*add_to_rows)(const double* value, int n, const std::uint32_t* rows, std::size_t n_rows, std::size_t stride,
+                      double* out);
   // Sums of one chunk of a leaf's rows: gradients, then Hessians (if any), weighted.
   void (*sum_rows)(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
                    std::size_t n_rows, int n_outputs, double* out);

@@ -137,7 +137,16 @@ void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::u
   const std::size_t width = tree.values.size() / leaves.size();
   const std::vector<Chunk> chunks = chunks_of(leaves);
   parallel_for(threads_for(task, settings), chunks.size(), [&](std::size_t c, int) {
-    for (std::size_t i = chunks[c].begin; i < chunks[c].end; ++i) add_leaf(task, tree, width, chunks[c].leaf, rows[i]);
+    const Chunk& chunk = chunks[c];
+    if (!tree.outputs.empty()) {
+      for (std::size_t i = chunk.begin; i < chunk.end; ++i) add_leaf(task, tree, width, chunk.leaf, rows[i]);
+      return;
+    }
+    std::vector<double> value(width);
+    for (std::size_t j = 0; j < width; ++j)
+      value[j] = task.unit[j] * static_cast<double>(tree.values[chunk.leaf * width + j]);
+    kernels().add_to_rows(value.data(), static_cast<int>(width), rows + chunk.begin, chunk.end - chunk.begin,
+                          task.raw_stride, task.raw);
   });
   if (task.rows != nullptr && !task.all_rows_in_leaves) add_outside_sample(task, settings, tree, width);
 }

@@ -107,7 +107,7 @@ class ForestPredictor:
 
 def project(
     values: npt.NDArray[np.float32],
-    matrix: npt.NDArray[np.float32],
+    columns: npt.NDArray[np.float32],
     out: npt.NDArray[np.float32],
     n_threads: int,
 ) -> None: ...

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
 
-_LANE = 8  # the core multiplies by matrices of whole vectors
+_VECTOR = 16  # the core multiplies by columns of whole vectors
 
 FloatMatrix = npt.NDArray[np.float32]
 
@@ -118,7 +118,7 @@ class StructurePlan:
         """
         share = gain_weight / gain_weight.sum()
         signs = 1.0 - 2.0 * generator.integers(0, 2, size=(len(share), self.size))
-        mixed = _project(gradient, signs * np.sqrt(share)[:, None], n_threads)[:, : self.size]
+        mixed = _project(gradient, signs * np.sqrt(share)[:, None], n_threads)
         curvature = None if hessian is None else _mixture(hessian, share, n_threads)
         # A split's gain is averaged over the outputs involved: with this weight it is that of all outputs.
         weight = np.full(self.size, gain_weight.mean())
@@ -126,12 +126,12 @@ class StructurePlan:
 
 
 def _project(values: FloatMatrix, matrix: FloatArray, n_threads: int) -> FloatMatrix:
-    """Return ``values @ matrix`` and columns of zeros behind it; the threads change no bit."""
-    width = -(-matrix.shape[1] // _LANE) * _LANE
-    padded = np.zeros((len(matrix), width), dtype=np.float32)
-    padded[:, : matrix.shape[1]] = matrix
-    out = np.empty((len(values), width), dtype=np.float32)
-    _core.project(values, padded, out, n_threads)
+    """Return ``values @ matrix``; the threads change no bit."""
+    padded = -(-len(matrix) // _VECTOR) * _VECTOR
+    columns = np.zeros((matrix.shape[1], padded), dtype=np.float32)
+    columns[:, : len(matrix)] = matrix.T
+    out = np.empty((len(values), len(columns)), dtype=np.float32)
+    _core.project(values, columns, out, n_threads)
     return out
 
 
