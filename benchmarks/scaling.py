@@ -37,7 +37,6 @@ MAX_DEPTH = 6
 MIN_SAMPLES_LEAF = 20
 DOUBLINGS = 5
 QUICK_DOUBLINGS = 2
-ONE_BYTE_BINS = 255
 
 
 @dataclass(frozen=True)
@@ -161,8 +160,8 @@ def report(options: Any, started: datetime, load: float, others: float, growths:
         f"polyleaf {version('polyleaf')}",
         f"- {options.threads} threads; of a fit the median of {options.rounds} rounds timed after {WARM_UP} "
         f"that are not; median of {options.repeats} fits",
-        f"- Softmax with a diagonal Hessian on all outputs, depth {MAX_DEPTH}, learning rate {LEARNING_RATE}, at least {MIN_SAMPLES_LEAF} rows in a "
-        f"leaf; where a quantity is not the one that grows: {Size()}",
+        f"- Softmax with a diagonal Hessian on all outputs, depth {MAX_DEPTH}, learning rate {LEARNING_RATE}, "
+        f"at least {MIN_SAMPLES_LEAF} rows in a leaf; where a quantity is not the one that grows: {Size()}",
     ]
     if options.quick:
         lines.append("- Only the first sizes (--quick)")
@@ -193,10 +192,6 @@ def table(growth: Growth) -> list[str]:
         lines.append(table_row([f"{value:,}", f"{seconds:.3g}", ratio(seconds, before)]))
         before = seconds
     lines += ["", f"Largest ratio: {ratio(growth.largest_ratio, 1.0)}."]
-    if growth.quantity == "bins" and max(growth.values) > ONE_BYTE_BINS:
-        lines[-1] += (
-            f" Above {ONE_BYTE_BINS} bins, a cell of the binned table takes two bytes instead of one."
-        )
     return lines
 
 
