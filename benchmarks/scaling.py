@@ -160,7 +160,7 @@ def report(options: Any, started: datetime, load: float, others: float, growths:
         f"polyleaf {version('polyleaf')}",
         f"- {options.threads} threads; of a fit the median of {options.rounds} rounds timed after {WARM_UP} "
         f"that are not; median of {options.repeats} fits",
-        f"- Softmax with a diagonal Hessian on all outputs, depth {MAX_DEPTH}, learning rate {LEARNING_RATE}, "
+        f"- Softmax, diagonal Hessian, all outputs, depth {MAX_DEPTH}, learning rate {LEARNING_RATE}, "
         f"at least {MIN_SAMPLES_LEAF} rows in a leaf; where a quantity is not the one that grows: {Size()}",
     ]
     if options.quick:
