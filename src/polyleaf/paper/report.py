@@ -126,7 +126,7 @@ _DIFFERENCES = f"""\
 - friedman1 and random projection: 255 bins, at least 4 rows a leaf and a gain threshold of 1e-6, which the
   paper does not list. On random projection, whose targets have no noise, the best of the grid is the
   smallest depth and rate for both methods, and there GBDT-SO, with five times as many trees, is ahead; at
-  greater depths GBDT-MO is. The paper's figures are near those of depth 6 and rate 0.05 (*equal*)."""
+  greater depths GBDT-MO is. The paper's figures lie between those of depths 5 and 6 at a rate of 0.05."""
 
 
 def write_report(records: Iterable[Record], folder: Path, scale: str) -> Path:
