@@ -316,8 +316,8 @@ inline Integers load_integers(const std::int32_t* from) { return *reinterpret_ca
 inline Floats load_floats(const float* from) { return *reinterpret_cast<const Floats*>(from); }
 
 inline Floats to_floats(const Integers& v) {
-  typedef std::int32_t Signed __attribute__((vector_size(kFloats * 4)));
-  return __builtin_convertvector(reinterpret_cast<const Signed&>(v), Floats);
+  typedef std::int32_t Signed __attribute__((vector_size(kFloats * 4), aligned(4), may_alias));
+  return __builtin_convertvector((Signed)v, Floats);
 }
 
 inline float sum_floats(const Floats& v) {
