@@ -43,7 +43,7 @@ def synthetic(lab: Lab) -> None:
             chosen = _searched(lab, problem, method)
             for seed in range(lab.scale.synthetic_seeds):
                 lab.fit("synthetic", problem, method, chosen, seed)
-                lab.fit("equal", problem, method, growth_with(name, *EQUAL_SETTINGS), seed)
+                lab.fit("equal", problem, method, growth_with(name, *EQUAL_SETTINGS[name]), seed)
 
 
 def _searched(lab: Lab, problem: Problem, method: str) -> Growth:
@@ -127,7 +127,7 @@ def curves(lab: Lab) -> None:
     for name in SYNTHETIC_DATA:
         problem = synthetic_problem(name, lab.scale.synthetic_rows)
         for method in _SYNTHETIC_METHODS:
-            lab.fit("curves", problem, method, growth_with(name, *EQUAL_SETTINGS), 0, curves=True)
+            lab.fit("curves", problem, method, growth_with(name, *EQUAL_SETTINGS[name]), 0, curves=True)
     for problem in _at_hand(lab, CURVE_DATA):
         _perform(lab, problem, _SYNTHETIC_METHODS, 1)
 
