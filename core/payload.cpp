@@ -92,7 +92,8 @@ std::vector<double> sum_magnitudes(const Gradients& in, std::size_t n_entries, i
 double sum_curvature(const Gradients& in) {
   double sum = 0.0;
   const float least = kernels().sum_magnitudes(in.curvature, 1, in.weight, 0, in.n_rows, 1, &sum);
-  if (!std::isfinite(sum) || least < 0) throw std::overflow_error("the Hessian is not finite, or negative");
+  if (!std::isfinite(sum)) throw std::overflow_error("the Hessian is not finite");
+  if (least < 0) throw std::domain_error("the mean Hessian of a row is negative: it cannot stand for all outputs");
   return sum;
 }
 

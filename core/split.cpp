@@ -5,6 +5,8 @@
 namespace polyleaf {
 namespace {
 
+// Factors, relative to the largest, that float32 holds with room for what they are multiplied with.
+constexpr double kSmallestFactor = 1e-30;
 // Below, float32 may have lost small terms.
 constexpr float kSmallestEstimate = 1e-25f;
 
@@ -40,6 +42,7 @@ void OutputTerms::estimate_terms(const Payload& payload, const Rules& rules) {
   double largest = 0.0;
   for (std::size_t j = 0; j < factor.size(); ++j) largest = std::max(largest, factor[j]);
   for (const double one : hessian_unit) fits = fits && (one == 0 || within(one, 1e-25, 1e-2) || one == 1);
+  for (const double one : factor) fits = fits && (one == 0 || one >= kSmallestFactor * largest);
   if (!fits || !within(largest, 1e-200, 1e200)) return;
   constexpr std::size_t kPadded = PayloadLayout::kMaxWidth;
   const std::size_t n_tiles = factor.size() / padded;

@@ -177,11 +177,11 @@ def test_a_negative_or_infinite_curvature_is_refused():
     X = np.arange(40.0)[:, None]
     matrix = bin_table(X, None, 255, 1)
     gradient = np.ones((40, 2), np.float32)
-    for bad in (-1.0, np.inf, np.nan):
+    for bad, error in ((-1.0, ValueError), (np.inf, OverflowError), (np.nan, OverflowError)):
         curvature = np.ones(40, np.float32)
         curvature[7] = bad
         structure = Structure(gradient, None, curvature, np.ones(2), np.ones(2))
-        with pytest.raises(OverflowError, match="Hessian"):
+        with pytest.raises(error, match="Hessian"):
             TreeGrower(matrix, TreeRules(), 1.0, 1).grow(
                 gradient, gradient, None, gain_weight=np.ones(2), unit=np.ones(2), structure=structure
             )
@@ -381,6 +381,38 @@ def test_auto_is_a_projection_and_a_shared_hessian_for_many_classes():
     # Where all outputs are needed, auto is no obstacle.
     PolyleafClassifier(sparse_leaves=3, n_estimators=1).fit(X, y)
     PolyleafClassifier(multi_strategy="one_output_per_tree", n_estimators=1).fit(X, y)
+
+
+def test_auto_leaves_the_hessian_of_a_callable_alone():
+    """It may be negative: fine on the diagonal, refused by name where one number stands for all outputs."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    Y = (X[:, :1] + rng.normal(size=(300, 40)) > 0).astype(int)
+
+    def objective(y, raw):
+        return raw - y, np.full(raw.shape, -0.1)
+
+    PolyleafClassifier(n_estimators=2, objective=objective, reg_lambda=50.0).fit(X, Y)
+    for named in ({"hessian": "shared"}, {"sketch": "random_projection"}):
+        with pytest.raises(ValueError, match="mean Hessian of a row is negative"):
+            PolyleafClassifier(n_estimators=2, objective=objective, reg_lambda=50.0, **named).fit(X, Y)
+
+
+@pytest.mark.parametrize("sketch", SKETCHES)
+def test_targets_without_variance_can_be_sketched(sketch):
+    X = np.arange(60.0)[:, None]
+    model = PolyleafRegressor(n_estimators=2, sketch=sketch, sketch_size=2).fit(X, np.full((60, 4), 3.0))
+    np.testing.assert_array_equal(model.predict(X), 3.0)
+
+
+def test_targets_of_very_different_size_find_the_large_ones_splits():
+    """Scores that float32 could not hold are not estimated."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 5))
+    y = np.c_[1e18 * X[:, 0], 1e-18 * X[:, 1]]
+    both = PolyleafRegressor(n_estimators=3, scale_targets=False).fit(X, y)
+    alone = PolyleafRegressor(n_estimators=3, scale_targets=False).fit(X, y[:, 0])
+    np.testing.assert_array_equal(both._forest.feature, alone._forest.feature)
 
 
 def test_auto_is_the_papers_objective_for_few_classes():

@@ -191,7 +191,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             sparse_mode=params["sparse_mode"],
             sketch=resolve_sketch(params, loss_name, coding.n_outputs),
             sketch_size=count("sketch_size") or DEFAULT_SKETCH_SIZE,
-            hessian=resolve_hessian(params, coding.n_outputs),
+            hessian=resolve_hessian(params, loss_name, coding.n_outputs),
             scale_targets=bool(params.get("scale_targets", False)),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),
             early_stopping_rounds=count("early_stopping_rounds"),

@@ -409,8 +409,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         'What stands for the Hessian of the loss. "diagonal": one number for each output, in splits and in '
         'leaf values. "shared": splits are found with one number a row, the mean over the outputs, which '
         f'halves their cost; leaf values are those of "diagonal". "auto": shared from {AUTO_SHARED_OUTPUTS} '
-        'outputs on. For the softmax cross entropy also "exact", the full matrix in splits and leaf values '
-        '(up to 32 classes), and "exact_leaf", the full matrix in leaf values only; these two need '
+        'outputs on (not for a callable). For the softmax cross entropy also "exact", the full matrix in '
+        'splits and leaf values (up to 32 classes), and "exact_leaf", in leaf values only; these two need '
         "`reg_lambda > 0` and `reg_alpha = 0`.",
         ("classifier",),
     ),
@@ -595,12 +595,16 @@ def resolve_sketch(params: Mapping[str, Any], loss: str, n_outputs: int) -> str 
     return "random_projection" if possible and n_outputs >= AUTO_SKETCH_OUTPUTS else None
 
 
-def resolve_hessian(params: Mapping[str, Any], n_outputs: int) -> str:
+def resolve_hessian(params: Mapping[str, Any], loss: str, n_outputs: int) -> str:
     """Return the Hessian that is used."""
     hessian = str(params.get("hessian", "auto"))
     if hessian != "auto":
         return hessian
-    possible = params["sparse_leaves"] is None and params["multi_strategy"] == "multi_output_tree"
+    possible = (
+        loss in ("cross_entropy", "binary_cross_entropy")  # a callable's Hessian may be negative
+        and params["sparse_leaves"] is None
+        and params["multi_strategy"] == "multi_output_tree"
+    )
     return "shared" if possible and n_outputs >= AUTO_SHARED_OUTPUTS else "diagonal"
 
 

@@ -125,7 +125,8 @@ class Sampler:
             size = max(1, round(self.bytree * self.n_features))
             mask = np.zeros(self.n_features, dtype=np.uint8)
             mask[self._generator(number, 1).choice(self.n_features, size, replace=False)] = 1
-        key = int(self._generator(number, 3).integers(2**63))
+        drawn = self.bylevel < 1 or self.bynode < 1
+        key = int(self._generator(number, 3).integers(2**63)) if drawn else 0
         return FeatureSample(mask, self.bylevel, self.bynode, key)
 
     def _generator(self, number: int, purpose: int) -> np.random.Generator:

@@ -116,7 +116,9 @@ class StructurePlan:
         The squares of a mixture's coefficients are the same for all k and sum to 1: the Hessian of each,
         which is (P * P) h, is one number a row, the mean of the outputs' Hessians by their gain weights.
         """
-        share = gain_weight / gain_weight.sum()
+        total = gain_weight.sum()
+        # Targets without variance have no share in the score: any mixture of them will do.
+        share = gain_weight / total if total > 0 else np.full(len(gain_weight), 1 / len(gain_weight))
         signs = 1.0 - 2.0 * generator.integers(0, 2, size=(len(share), self.size))
         mixed = _project(gradient, signs * np.sqrt(share)[:, None], n_threads)
         curvature = None if hessian is None else _mixture(hessian, share, n_threads)
