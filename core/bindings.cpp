@@ -191,24 +191,34 @@ void project(const RowMatrix<float>& values, const Matrix<float>& columns, OutMa
   });
 }
 
-// Per row: the weighted sum of its values, or of their squares.
-void weighted_sums(const RowMatrix<float>& values, const Vector<double>& weight, bool squares,
+Term term_of(const std::string& name) {
+  if (name == "square") return Term::kSquare;
+  if (name == "p(1-p)") return Term::kPaper;
+  if (name == "2p(1-p)") return Term::kTwice;
+  if (name == "abs(p-y)") return Term::kAbsolute;
+  expect(name == "itself", "unknown term");
+  return Term::kItself;
+}
+
+// Per row: the weighted sum of a term of its values.
+void weighted_sums(const RowMatrix<float>& values, const Vector<double>& weight, const std::string& term,
                    nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out, int n_threads) {
   constexpr std::size_t kBlockRows = 1024;
   const std::size_t n = values.shape(0), d = values.shape(1);
   expect(weight.shape(0) == d && out.shape(0) == n && (values.stride(1) == 1 || d == 1), "arrays differ in size");
+  const Term kind = term_of(term);
   nb::gil_scoped_release release;
   parallel_for(n * d < kParallelWork ? 1 : n_threads, (n + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int) {
     kernels().weighted_sums(values.data(), static_cast<std::size_t>(values.stride(0)), block * kBlockRows,
-                            std::min(n, (block + 1) * kBlockRows), static_cast<int>(d), weight.data(), squares,
+                            std::min(n, (block + 1) * kBlockRows), static_cast<int>(d), weight.data(), kind,
                             out.data());
   });
 }
 
 nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
-              const std::optional<RowMatrix<float>>& hessian, const std::optional<Vector<double>>& weight,
-              const Vector<double>& unit, const RowMatrix<float>& structure_gradient,
-              const std::optional<RowMatrix<float>>& structure_hessian,
+              const std::optional<RowMatrix<float>>& hessian, const std::string& hessian_rule,
+              const std::optional<Vector<double>>& weight, const Vector<double>& unit,
+              const RowMatrix<float>& structure_gradient, const std::optional<RowMatrix<float>>& structure_hessian,
               const std::optional<Vector<float>>& structure_curvature,
               const std::optional<Vector<double>>& structure_weight, const Vector<double>& gain_weight,
               const Vector<double>& structure_unit, const std::optional<Vector<std::uint32_t>>& rows,
@@ -223,6 +233,7 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
   GrowTask task;
   task.matrix = &matrix;
   task.gradients = gradients_of(matrix, gradient, hessian, weight);
+  task.gradients.hessian_rule = term_of(hessian_rule);
   task.structure = gradients_of(matrix, structure_gradient, structure_hessian, structure_weight);
   task.structure.curvature = data_or_null(structure_curvature, matrix.n_rows, "curvature: one value per row");
   const std::size_t k = structure_gradient.shape(1);
@@ -405,34 +416,29 @@ void clipped_squared_error(const Matrix<double>& raw, const Matrix<double>& y, O
 }
 
 void softmax(const Matrix<double>& raw, const Vector<std::int32_t>& label, const std::string& curvature,
-             OutMatrix<float>& gradient, OutMatrix<float>& hessian, int n_threads) {
+             OutMatrix<float>& gradient, std::optional<OutMatrix<float>>& hessian, int n_threads) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
-  expect(label.shape(0) == n && gradient.shape(0) == n && gradient.shape(1) == d && hessian.shape(0) == n &&
-             hessian.shape(1) == d,
+  expect(label.shape(0) == n && gradient.shape(0) == n && gradient.shape(1) == d &&
+             (!hessian || (hessian->shape(0) == n && hessian->shape(1) == d)),
          "arrays of rows x outputs");
   for (std::size_t i = 0; i < n; ++i)
     expect(label.data()[i] >= 0 && static_cast<std::size_t>(label.data()[i]) < d, "a label is out of range");
-  Curvature kind;
-  if (curvature == "p(1-p)")
-    kind = Curvature::kPaper;
-  else if (curvature == "2p(1-p)")
-    kind = Curvature::kTwice;
-  else if (curvature == "abs(p-y)")
-    kind = Curvature::kAbsolute;
-  else
-    throw std::invalid_argument("unknown curvature");
+  const Term kind = term_of(curvature);
+  expect(kind != Term::kItself && kind != Term::kSquare, "unknown curvature");
   nb::gil_scoped_release release;
-  softmax_gradients(raw.data(), label.data(), kind, n, static_cast<int>(d), gradient.data(), hessian.data(), n_threads);
+  softmax_gradients(raw.data(), label.data(), kind, n, static_cast<int>(d), gradient.data(),
+                    hessian ? hessian->data() : nullptr, n_threads);
 }
 
-void logistic(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient, OutMatrix<float>& hessian,
-              int n_threads) {
+void logistic(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
+              std::optional<OutMatrix<float>>& hessian, int n_threads) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
   expect(y.shape(0) == n && y.shape(1) == d && gradient.shape(0) == n && gradient.shape(1) == d &&
-             hessian.shape(0) == n && hessian.shape(1) == d,
+             (!hessian || (hessian->shape(0) == n && hessian->shape(1) == d)),
          "arrays of rows x outputs");
   nb::gil_scoped_release release;
-  logistic_gradients(raw.data(), y.data(), n, static_cast<int>(d), gradient.data(), hessian.data(), n_threads);
+  logistic_gradients(raw.data(), y.data(), n, static_cast<int>(d), gradient.data(), hessian ? hessian->data() : nullptr,
+                     n_threads);
 }
 
 }  // namespace
@@ -468,13 +474,13 @@ NB_MODULE(_core, m) {
 
   nb::class_<TreeGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
       .def(nb::init<>())
-      .def("grow", &grow, nb::kw_only(), "matrix"_a, "gradient"_a, "hessian"_a.none(), "weight"_a.none(), "unit"_a,
-           "structure_gradient"_a, "structure_hessian"_a.none(), "structure_curvature"_a.none(),
-           "structure_weight"_a.none(), "gain_weight"_a, "structure_unit"_a, "rows"_a.none(), "all_rows_in_leaves"_a,
-           "feature_mask"_a.none(), "level_share"_a, "node_share"_a, "sample_key"_a, "raw"_a.noconvert().none(),
-           "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a,
-           "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "hessian_mode"_a, "label"_a.none(),
-           "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
+      .def("grow", &grow, nb::kw_only(), "matrix"_a, "gradient"_a, "hessian"_a.none(), "hessian_rule"_a,
+           "weight"_a.none(), "unit"_a, "structure_gradient"_a, "structure_hessian"_a.none(),
+           "structure_curvature"_a.none(), "structure_weight"_a.none(), "gain_weight"_a, "structure_unit"_a,
+           "rows"_a.none(), "all_rows_in_leaves"_a, "feature_mask"_a.none(), "level_share"_a, "node_share"_a,
+           "sample_key"_a, "raw"_a.noconvert().none(), "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a,
+           "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a,
+           "hessian_mode"_a, "label"_a.none(), "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
 
   nb::class_<SparseLabels>(m, "SparseLabels", "Labels and scores of GBDT-sparse, which grows its trees from them.")
       .def(nb::new_(&make_sparse_labels), "row_begin"_a, "label"_a, "n_outputs"_a)
@@ -493,12 +499,12 @@ NB_MODULE(_core, m) {
       .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
 
   m.def("project", &project, "values"_a, "columns"_a, "out"_a.noconvert(), "n_threads"_a);
-  m.def("weighted_sums", &weighted_sums, "values"_a, "weight"_a, "squares"_a, "out"_a.noconvert(), "n_threads"_a);
+  m.def("weighted_sums", &weighted_sums, "values"_a, "weight"_a, "term"_a, "out"_a.noconvert(), "n_threads"_a);
   m.def("squared_error", &squared_error, "raw"_a, "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("clipped_squared_error", &clipped_squared_error, "raw"_a, "y"_a, "gradient"_a.noconvert(), "n_threads"_a);
-  m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(),
-        "n_threads"_a);
-  m.def("logistic", &logistic, "raw"_a, "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert(), "n_threads"_a);
+  m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(),
+        "hessian"_a.noconvert().none(), "n_threads"_a);
+  m.def("logistic", &logistic, "raw"_a, "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(), "n_threads"_a);
 
   m.def(
       "has_infinity",

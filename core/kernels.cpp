@@ -468,13 +468,23 @@ void project(const float* values, std::size_t stride, std::size_t begin, std::si
   }
 }
 
-template <bool Squares>
+// Near 1 a gradient in float32 says no more of 1 - |p - y| than this; a Hessian of 0 would end an output's learning.
+constexpr double kLeastDistance = 0x1p-25;
+
+template <Term kind>
+inline double term_of(double x) {
+  if (kind == Term::kItself) return x;
+  if (kind == Term::kSquare) return x * x;
+  const double distance = __builtin_fabs(x);
+  if (kind == Term::kAbsolute) return distance;
+  const double rest = 1.0 - distance;
+  return (kind == Term::kTwice ? 2.0 : 1.0) * (distance * (rest < kLeastDistance ? kLeastDistance : rest));
+}
+
+template <Term kind>
 void sum_of_rows(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
                  const double* weight, double* out) {
-  const auto term = [&](const float* v, int j) {
-    const auto x = static_cast<double>(v[j]);
-    return weight[j] * (Squares ? x * x : x);
-  };
+  const auto term = [&](const float* v, int j) { return weight[j] * term_of<kind>(static_cast<double>(v[j])); };
   for (std::size_t row = begin; row < end; ++row) {
     const float* v = values + row * stride;
     double lane[kLane] = {0};
@@ -487,11 +497,19 @@ void sum_of_rows(const float* values, std::size_t stride, std::size_t begin, std
 }
 
 void weighted_sums(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
-                   const double* weight, bool squares, double* out) {
-  if (squares)
-    sum_of_rows<true>(values, stride, begin, end, n, weight, out);
-  else
-    sum_of_rows<false>(values, stride, begin, end, n, weight, out);
+                   const double* weight, Term term, double* out) {
+  switch (term) {
+    case Term::kItself:
+      return sum_of_rows<Term::kItself>(values, stride, begin, end, n, weight, out);
+    case Term::kSquare:
+      return sum_of_rows<Term::kSquare>(values, stride, begin, end, n, weight, out);
+    case Term::kPaper:
+      return sum_of_rows<Term::kPaper>(values, stride, begin, end, n, weight, out);
+    case Term::kTwice:
+      return sum_of_rows<Term::kTwice>(values, stride, begin, end, n, weight, out);
+    case Term::kAbsolute:
+      return sum_of_rows<Term::kAbsolute>(values, stride, begin, end, n, weight, out);
+  }
 }
 
 // e^x to about 1e-15 for |x| <= 700 (clamped there), written so that the compiler vectorises it.
@@ -543,13 +561,13 @@ inline double largest_of(const double* x, int n) {
   return largest;
 }
 
-template <Curvature kind>
+template <Term kind>
 inline double curvature(double p, double y) {
-  if (kind == Curvature::kAbsolute) return __builtin_fabs(p - y);
-  return (kind == Curvature::kTwice ? 2.0 : 1.0) * (p * (1.0 - p));
+  if (kind == Term::kAbsolute) return __builtin_fabs(p - y);
+  return (kind == Term::kTwice ? 2.0 : 1.0) * (p * (1.0 - p));
 }
 
-template <Curvature kind>
+template <Term kind, bool Stored>
 void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begin, std::size_t end, int n_outputs,
                   float* gradient, float* hessian) {
   constexpr int kChunk = 1024;
@@ -558,7 +576,7 @@ void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begi
   for (std::size_t row = begin; row < end; ++row) {
     const double* x = raw + row * d;
     float* g = gradient + row * d;
-    float* h = hessian + row * d;
+    float* h = Stored ? hessian + row * d : nullptr;
     const double largest = largest_of(x, n_outputs);
     double sum = 0.0;
     for (int from = 0; from < n_outputs; from += kChunk) {
@@ -574,26 +592,26 @@ void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begi
       for (int j = 0; j < count; ++j) {
         const double p = e[j] * inverse;
         g[from + j] = static_cast<float>(p);
-        h[from + j] = static_cast<float>(curvature<kind>(p, 0.0));
+        if (Stored) h[from + j] = static_cast<float>(curvature<kind>(p, 0.0));
       }
     }
     const int y = label[row];
     const double p = exponential(x[y] - largest) * inverse;
     g[y] = static_cast<float>(p - 1.0);
-    h[y] = static_cast<float>(curvature<kind>(p, 1.0));
+    if (Stored) h[y] = static_cast<float>(curvature<kind>(p, 1.0));
   }
 }
 
-void softmax(const double* raw, const std::int32_t* label, Curvature kind, std::size_t begin, std::size_t end,
-             int n_outputs, float* gradient, float* hessian) {
-  switch (kind) {
-    case Curvature::kPaper:
-      return softmax_rows<Curvature::kPaper>(raw, label, begin, end, n_outputs, gradient, hessian);
-    case Curvature::kTwice:
-      return softmax_rows<Curvature::kTwice>(raw, label, begin, end, n_outputs, gradient, hessian);
-    case Curvature::kAbsolute:
-      return softmax_rows<Curvature::kAbsolute>(raw, label, begin, end, n_outputs, gradient, hessian);
-  }
+void softmax(const double* raw, const std::int32_t* label, Term kind, std::size_t begin, std::size_t end, int n_outputs,
+             float* gradient, float* hessian) {
+  if (hessian == nullptr)
+    softmax_rows<Term::kPaper, false>(raw, label, begin, end, n_outputs, gradient, hessian);
+  else if (kind == Term::kAbsolute)
+    softmax_rows<Term::kAbsolute, true>(raw, label, begin, end, n_outputs, gradient, hessian);
+  else if (kind == Term::kTwice)
+    softmax_rows<Term::kTwice, true>(raw, label, begin, end, n_outputs, gradient, hessian);
+  else
+    softmax_rows<Term::kPaper, true>(raw, label, begin, end, n_outputs, gradient, hessian);
 }
 
 void logistic(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
@@ -601,7 +619,7 @@ void logistic(const double* raw, const double* label, std::size_t begin, std::si
   for (std::size_t i = begin; i < end; ++i) {
     const double p = 1.0 / (1.0 + exponential(-raw[i]));
     gradient[i] = static_cast<float>(p - label[i]);
-    hessian[i] = static_cast<float>(p * (1.0 - p));
+    if (hessian != nullptr) hessian[i] = static_cast<float>(p * (1.0 - p));
   }
 }
 
@@ -614,18 +632,34 @@ void add_to_rows(const double* value, int n, const std::uint32_t* rows, std::siz
   }
 }
 
-void sum_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
-              std::size_t n_rows, int n_outputs, double* out) {
-  for (int j = 0; j < n_outputs; ++j) out[j] = 0.0;
+template <Term kind>
+void sum_some_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
+                   std::size_t n_rows, int n_outputs, double* out) {
   for (std::size_t i = 0; i < n_rows; ++i) {
     if (i + kAhead < n_rows) __builtin_prefetch(values + rows[i + kAhead] * stride);
     const float* v = values + rows[i] * stride;
     if (weight != nullptr) {
       const double w = weight[rows[i]];
-      for (int j = 0; j < n_outputs; ++j) out[j] += w * static_cast<double>(v[j]);
+      for (int j = 0; j < n_outputs; ++j) out[j] += w * term_of<kind>(static_cast<double>(v[j]));
     } else {
-      for (int j = 0; j < n_outputs; ++j) out[j] += static_cast<double>(v[j]);
+      for (int j = 0; j < n_outputs; ++j) out[j] += term_of<kind>(static_cast<double>(v[j]));
     }
+  }
+}
+
+void sum_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
+              std::size_t n_rows, int n_outputs, Term term, double* out) {
+  switch (term) {
+    case Term::kItself:
+      return sum_some_rows<Term::kItself>(values, stride, weight, rows, n_rows, n_outputs, out);
+    case Term::kSquare:
+      return sum_some_rows<Term::kSquare>(values, stride, weight, rows, n_rows, n_outputs, out);
+    case Term::kPaper:
+      return sum_some_rows<Term::kPaper>(values, stride, weight, rows, n_rows, n_outputs, out);
+    case Term::kTwice:
+      return sum_some_rows<Term::kTwice>(values, stride, weight, rows, n_rows, n_outputs, out);
+    case Term::kAbsolute:
+      return sum_some_rows<Term::kAbsolute>(values, stride, weight, rows, n_rows, n_outputs, out);
   }
 }
 

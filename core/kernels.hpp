@@ -101,7 +101,9 @@ struct TermsTile {
   double* right_terms;
 };
 
-enum class Curvature : std::uint8_t { kPaper, kTwice, kAbsolute };  // p(1-p), 2p(1-p), |p-y|
+// What is summed of a number: itself, its square, or, of the gradient p - y with y 0 or 1, the Hessian it belongs to:
+// p(1-p), 2p(1-p) or |p-y|.
+enum class Term : std::uint8_t { kItself, kSquare, kPaper, kTwice, kAbsolute };
 
 struct Kernels {
   const char* name;
@@ -122,19 +124,20 @@ struct Kernels {
   // and padded with zeros to multiples of 16.
   void (*project)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
                   const float* matrix, std::size_t matrix_stride, int n_columns, float* out);
-  // out (per row) = weighted sum of n values, or of their squares.
+  // out (per row) = weighted sum of a term of n values.
   void (*weighted_sums)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
-                        const double* weight, bool squares, double* out);
-  void (*softmax)(const double* raw, const std::int32_t* label, Curvature curvature, std::size_t begin, std::size_t end,
+                        const double* weight, Term term, double* out);
+  // `hessian` (here and below) may be null; `curvature` is one of the Hessians.
+  void (*softmax)(const double* raw, const std::int32_t* label, Term curvature, std::size_t begin, std::size_t end,
                   int n_outputs, float* gradient, float* hessian);
   void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
                    float* hessian);
   // Adds the same values to some rows.
   void (*add_to_rows)(const double* value, int n, const std::uint32_t* rows, std::size_t n_rows, std::size_t stride,
                       double* out);
-  // Sums of one chunk of a leaf's rows: gradients, then Hessians (if any), weighted.
+  // Adds a term of some rows, weighted, to out (per output).
   void (*sum_rows)(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
-                   std::size_t n_rows, int n_outputs, double* out);
+                   std::size_t n_rows, int n_outputs, Term term, double* out);
 };
 
 const Kernels& kernels();

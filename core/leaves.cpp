@@ -58,6 +58,24 @@ std::vector<double> exact_values(const Gradients& in, const std::uint32_t* rows,
   return value;
 }
 
+bool has_own_hessian(const Gradients& in) { return in.hessian != nullptr || in.hessian_rule != Term::kItself; }
+
+// Adds gradients (d), then Hessians (d, if there are any of each output).
+void sum_gradients(const Gradients& in, const std::uint32_t* rows, std::size_t n_rows, double* out) {
+  constexpr std::size_t kRowsInCache = 64;
+  const auto d = static_cast<std::size_t>(in.n_outputs);
+  if (in.hessian != nullptr)
+    kernels().sum_rows(in.hessian, in.hessian_stride, in.weight, rows, n_rows, in.n_outputs, Term::kItself, out + d);
+  for (std::size_t begin = 0; begin < n_rows; begin += kRowsInCache) {
+    const std::size_t n = std::min(kRowsInCache, n_rows - begin);
+    const auto add = [&](Term term, double* to) {
+      kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows + begin, n, in.n_outputs, term, to);
+    };
+    add(Term::kItself, out);
+    if (in.hessian == nullptr && in.hessian_rule != Term::kItself) add(in.hessian_rule, out + d);
+  }
+}
+
 void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, std::size_t leaf, std::size_t row) {
   const float* value = tree.values.data() + leaf * width;
   double* raw = task.raw + row * task.raw_stride;
@@ -96,9 +114,7 @@ void fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::
     const std::uint32_t* chunk = rows + chunks[c].begin;
     const std::size_t n = chunks[c].end - chunks[c].begin;
     double* out = sums.data() + c * stride;
-    kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, chunk, n, in.n_outputs, out);
-    if (in.hessian != nullptr)
-      kernels().sum_rows(in.hessian, in.hessian_stride, in.weight, chunk, n, in.n_outputs, out + d);
+    sum_gradients(in, chunk, n, out);
     double weight = in.weight == nullptr ? static_cast<double>(n) : 0.0;
     if (in.weight != nullptr)
       for (std::size_t i = 0; i < n; ++i) weight += in.weight[chunk[i]];
@@ -125,7 +141,7 @@ void fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::
     const double* sum = total.data() + leaf * stride;
     for (std::size_t i = 0; i < width; ++i) {
       const std::size_t j = tree.outputs.empty() ? i : static_cast<std::size_t>(tree.outputs[leaf * width + i]);
-      const double hessian = in.hessian != nullptr ? sum[d + j] : sum[2 * d];
+      const double hessian = has_own_hessian(in) ? sum[d + j] : sum[2 * d];
       const double gradient = soft_threshold(sum[j], rules.reg_alpha / task.unit[j]);
       tree.values[leaf * width + i] = stored(settings.learning_rate * leaf_value(gradient, hessian + rules.reg_lambda));
     }

@@ -32,8 +32,8 @@ void squared_error_gradients(const double* raw, const double* y, const double* u
   });
 }
 
-void softmax_gradients(const double* raw, const std::int32_t* label, Curvature curvature, std::size_t n_rows,
-                       int n_outputs, float* gradient, float* hessian, int n_threads) {
+void softmax_gradients(const double* raw, const std::int32_t* label, Term curvature, std::size_t n_rows, int n_outputs,
+                       float* gradient, float* hessian, int n_threads) {
   over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
     kernels().softmax(raw, label, curvature, begin, end, n_outputs, gradient, hessian);
   });

@@ -12,8 +12,9 @@ namespace polyleaf {
 void squared_error_gradients(const double* raw, const double* y, const double* unit, std::size_t n_rows, int n_outputs,
                              float* gradient, int n_threads);
 
-void softmax_gradients(const double* raw, const std::int32_t* label, Curvature curvature, std::size_t n_rows,
-                       int n_outputs, float* gradient, float* hessian, int n_threads);
+// A Hessian of null is not wanted.
+void softmax_gradients(const double* raw, const std::int32_t* label, Term curvature, std::size_t n_rows, int n_outputs,
+                       float* gradient, float* hessian, int n_threads);
 
 void logistic_gradients(const double* raw, const double* y, std::size_t n_rows, int n_outputs, float* gradient,
                         float* hessian, int n_threads);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels.hpp"
 #include "threads.hpp"
 
 namespace polyleaf {
@@ -58,6 +59,7 @@ struct Gradients {
   std::size_t gradient_stride = 0;
   const float* hessian = nullptr;  // null: that of the row, the same for every output
   std::size_t hessian_stride = 0;
+  Term hessian_rule = Term::kItself;    // without `hessian`: the Hessian is this function of the gradient, if one
   const float* curvature = nullptr;     // per row; null: 1
   const double* weight = nullptr;       // null: 1 for every row
   const std::int32_t* label = nullptr;  // classes, where the full Hessian of the softmax is wanted

@@ -111,7 +111,9 @@ def test_duplicating_an_output_changes_no_split(kind, copies):
     assert_same_structure(single, repeated)
     np.testing.assert_allclose(repeated._forest.gain, copies * single._forest.gain, rtol=1e-6)
     expected = np.repeat(raw_scores(single, X), copies, axis=1)
-    np.testing.assert_allclose(raw_scores(repeated, X), expected, rtol=1e-12)
+    # A Hessian that is shared in splits is not stored: leaf values take it from the gradient in float32.
+    tolerance = 1e-6 if kind == "binary" and copies > 32 else 1e-12
+    np.testing.assert_allclose(raw_scores(repeated, X), expected, rtol=tolerance)
 
 
 def test_duplicating_all_outputs_changes_no_split():

@@ -12,6 +12,7 @@ from polyleaf.data.binning import bin_table
 from polyleaf.growth.sampling import FeatureSample, Sampler, inclusion_probabilities
 from polyleaf.growth.structure import Structure, StructurePlan
 from polyleaf.growth.tree import TreeGrower, TreeRules
+from polyleaf.losses.cross_entropy import CrossEntropy
 from problems import is_clear_cut, random_problem
 from test_growth_oracle import assert_same_tree, table_of
 
@@ -65,20 +66,28 @@ def test_leaf_values_come_from_all_outputs(sketch):
     assert tree.n_outputs == 8
 
 
-def test_projection_mixes_all_outputs_and_their_hessian():
+@pytest.mark.parametrize("shared", [False, True])
+def test_projection_mixes_all_outputs_and_their_hessian(shared):
     rng = np.random.default_rng(0)
     d, k = 7, 3
     gain_weight = rng.uniform(0.5, 2.0, size=d)
-    plan = StructurePlan("random_projection", k, False, seed=5)
+    plan = StructurePlan("random_projection", k, shared, seed=5)
     hessian = rng.random((d, d)).astype(np.float32)
     # Rows of the identity as gradients show the matrix itself.
     made = plan.make(np.eye(d, dtype=np.float32), hessian, gain_weight, np.ones(d), 4, 1)
     matrix = made.gradient.astype(np.float64)
     assert made.gradient.shape == (d, k)
-    assert made.hessian is None
-    np.testing.assert_allclose(matrix**2, np.tile(matrix[:, :1] ** 2, (1, k)), rtol=1e-6)
+    np.testing.assert_array_equal((matrix != 0).sum(axis=1), 1)  # each output in one group
+    assert (matrix != 0).sum(axis=0).tolist() in ([3, 2, 2], [2, 3, 2], [2, 2, 3])
     np.testing.assert_allclose((matrix**2).sum(axis=0), 1.0, rtol=1e-6)
-    np.testing.assert_allclose(made.curvature, hessian @ matrix[:, 0] ** 2, rtol=1e-5)
+    # The score's expectation, over the signs, is that of all outputs: squares come back with their weights.
+    np.testing.assert_allclose(matrix**2 @ made.gain_weight / k, gain_weight / d, rtol=1e-6)
+    if shared:
+        assert made.hessian is None
+        np.testing.assert_allclose(made.curvature, hessian @ gain_weight / gain_weight.sum(), rtol=1e-5)
+    else:
+        assert made.curvature is None
+        np.testing.assert_allclose(made.hessian, hessian @ matrix**2, rtol=1e-5)
     other = plan.make(np.eye(d, dtype=np.float32), hessian, gain_weight, np.ones(d), 5, 1)
     assert not np.array_equal(made.gradient, other.gradient)  # each round anew
 
@@ -124,6 +133,45 @@ def test_regression_is_sketched_in_units_of_the_targets():
     plain = PolyleafRegressor(**settings).fit(X, y)
     scaled = PolyleafRegressor(**settings).fit(X, y * [1e6, 1, 1e-6, 1])
     np.testing.assert_allclose(scaled.predict(X) / [1e6, 1, 1e-6, 1], plain.predict(X), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("rule", ["p(1-p)", "2p(1-p)", "abs(p-y)"])
+@pytest.mark.parametrize("sketch", [None, "random_projection", "top_outputs"])
+def test_a_hessian_by_its_rule_is_the_stored_one(rule, sketch):
+    """Trees from the gradient and a rule are those from gradient and Hessian."""
+    X, y = classes(700, d=12, seed=3)
+    rng = np.random.default_rng(0)
+    raw, weight = rng.normal(size=(700, 12)), rng.uniform(0.5, 2, size=700)
+    loss = CrossEntropy(12, rule)
+    plan = StructurePlan(sketch, 4, True, seed=1)
+    matrix = bin_table(X, None, 64, 1)
+    gradient, hessian = (one.copy() for one in loss.gradients(y.astype(np.int32), raw, 1))
+    np.testing.assert_array_equal(loss.gradient(y.astype(np.int32), raw, 1), gradient)
+    trees = []
+    for one in (hessian, rule):
+        structure = plan.make(gradient, one, np.ones(12), np.ones(12), 0, 1)
+        grower = TreeGrower(matrix, TreeRules(min_samples_leaf=5), 0.1, 1)
+        trees.append(
+            grower.grow(gradient, one, weight, gain_weight=np.ones(12), unit=np.ones(12), structure=structure)
+        )
+    np.testing.assert_array_equal(trees[0].feature, trees[1].feature)
+    np.testing.assert_array_equal(trees[0].bin, trees[1].bin)
+    np.testing.assert_allclose(trees[0].values, trees[1].values, rtol=1e-5)
+
+
+def test_a_hessian_by_its_rule_stays_above_zero():
+    """A gradient that float32 rounds to -1 still has a Hessian: the class can be learnt."""
+    raw = np.zeros((40, 3))
+    raw[:, 0] = 60.0  # p of the other classes: 9e-27
+    y = np.ones(40, dtype=np.int32)
+    loss = CrossEntropy(3)
+    gradient = loss.gradient(y, raw, 1)
+    assert (gradient[:, 1] == -1).all()
+    matrix = bin_table(np.arange(40.0)[:, None], None, 64, 1)
+    structure = StructurePlan(None, 5, True, 0).make(gradient, "p(1-p)", np.ones(3), np.ones(3), 0, 1)
+    grower = TreeGrower(matrix, TreeRules(reg_lambda=0.0, max_leaves=1), 1.0, 1)
+    tree = grower.grow(gradient, "p(1-p)", None, gain_weight=np.ones(3), unit=np.ones(3), structure=structure)
+    assert tree.values[0, 1] > 0
 
 
 # --- one Hessian for all outputs ---------------------------------------------------------------------------
@@ -373,7 +421,7 @@ def test_auto_is_a_projection_and_a_shared_hessian_for_many_classes():
     X, y = classes(4_000, d=70, n_features=30)
     settings = {"n_estimators": 2, "random_state": 0}
     automatic = PolyleafClassifier(**settings).fit(X, y)
-    named = PolyleafClassifier(sketch="random_projection", hessian="diagonal", **settings).fit(X, y)
+    named = PolyleafClassifier(sketch="random_projection", hessian="shared", **settings).fit(X, y)
     assert_same_forest(automatic, named)
     full = PolyleafClassifier(sketch=None, **settings).fit(X, y)
     assert_same_forest(full, PolyleafClassifier(sketch=None, hessian="shared", **settings).fit(X, y))
@@ -393,9 +441,13 @@ def test_auto_leaves_the_hessian_of_a_callable_alone():
         return raw - y, np.full(raw.shape, -0.1)
 
     PolyleafClassifier(n_estimators=2, objective=objective, reg_lambda=50.0).fit(X, Y)
-    for named in ({"hessian": "shared"}, {"sketch": "random_projection"}):
+    PolyleafClassifier(n_estimators=2, objective=objective, reg_lambda=50.0, sketch="random_projection").fit(
+        X, Y
+    )
+    for sketch in (None, "random_projection"):
+        settings = {"objective": objective, "reg_lambda": 50.0, "hessian": "shared", "sketch": sketch}
         with pytest.raises(ValueError, match="mean Hessian of a row is negative"):
-            PolyleafClassifier(n_estimators=2, objective=objective, reg_lambda=50.0, **named).fit(X, Y)
+            PolyleafClassifier(n_estimators=2, **settings).fit(X, Y)
 
 
 @pytest.mark.parametrize("sketch", SKETCHES)

@@ -25,6 +25,7 @@ class TreeGrower:
         matrix: BinnedMatrix,
         gradient: npt.NDArray[np.float32],
         hessian: npt.NDArray[np.float32] | None,
+        hessian_rule: str,
         weight: npt.NDArray[np.float64] | None,
         unit: npt.NDArray[np.float64],
         structure_gradient: npt.NDArray[np.float32],
@@ -114,7 +115,7 @@ def project(
 def weighted_sums(
     values: npt.NDArray[np.float32],
     weight: npt.NDArray[np.float64],
-    squares: bool,
+    term: str,
     out: npt.NDArray[np.float64],
     n_threads: int,
 ) -> None: ...
@@ -130,14 +131,14 @@ def softmax(
     label: npt.NDArray[np.int32],
     curvature: str,
     gradient: npt.NDArray[np.float32],
-    hessian: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32] | None,
     n_threads: int,
 ) -> None: ...
 def logistic(
     raw: npt.NDArray[np.float64],
     y: npt.NDArray[np.float64],
     gradient: npt.NDArray[np.float32],
-    hessian: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32] | None,
     n_threads: int,
 ) -> None: ...
 def clipped_squared_error(

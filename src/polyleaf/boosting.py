@@ -12,7 +12,7 @@ import scipy.sparse
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.growth.sampling import Sampler
-from polyleaf.growth.structure import StructurePlan
+from polyleaf.growth.structure import FloatMatrix, Hessian, StructurePlan
 from polyleaf.growth.tree import SparseLabels, Tree, TreeGrower, TreeRules
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
@@ -188,7 +188,7 @@ class _Trainer:
     def round(self, number: int) -> list[tuple[Tree, int]]:
         """Grow one round's trees and add them to the training scores."""
         settings = self._settings
-        gradient, hessian = self._loss.gradients(self._data.y, self._raw, settings.n_threads)
+        gradient, hessian = self._gradients()
         rows = self._sampler.rows(number, gradient, self._gain_weight, self._data.weight, settings.n_threads)
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
@@ -197,7 +197,7 @@ class _Trainer:
             for first in range(0, self._loss.n_outputs, width):
                 part = slice(first, first + width)
                 of_tree = gradient[:, part]
-                hessian_of_tree = None if hessian is None else hessian[:, part]
+                hessian_of_tree = hessian[:, part] if isinstance(hessian, np.ndarray) else hessian
                 scales = {"gain_weight": self._gain_weight[part], "unit": self.unit[part]}
                 tree = self._grower.grow(
                     of_tree,
@@ -219,6 +219,13 @@ class _Trainer:
                 f"round {number}: {error}: targets or weights are too large, or learning_rate is"
             ) from error
         return grown
+
+    def _gradients(self) -> tuple[FloatMatrix, Hessian]:
+        """Return gradient and Hessian; the latter by its rule where no split looks at each output's own."""
+        loss, n_threads = self._loss, self._settings.n_threads
+        if loss.hessian_rule is not None and self._settings.hessian == "shared":
+            return loss.gradient(self._data.y, self._raw, n_threads), loss.hessian_rule
+        return loss.gradients(self._data.y, self._raw, n_threads)
 
     def measure(self, metrics: Sequence[Metric], wanted: bool) -> dict[str, float]:
         """Return the first metric on the training rows, if wanted."""

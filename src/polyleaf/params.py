@@ -390,7 +390,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         Choice(("auto", "random_projection", "random_sampling", "top_outputs"), or_none=True),
         "auto",
         "Find the splits on `sketch_size` numbers a row instead of all gradients, which takes the number of "
-        'outputs out of the cost of a split. "random_projection": sums of all outputs with random signs; '
+        'outputs out of the cost of a split. "random_projection": as many random groups of outputs, '
+        "summed with random signs; "
         '"random_sampling": outputs drawn in proportion to their gradients; "top_outputs": those with the '
         'largest gradients. Each round anew; leaf values always come from all outputs. "auto": a random '
         f"projection for the cross entropy of {AUTO_SKETCH_OUTPUTS} classes and more, otherwise none. None: "

@@ -95,7 +95,7 @@ class Sampler:
         if not self.gradient_based:
             return self.uniform_rows(number)
         squares = np.empty(self.n_rows)
-        _core.weighted_sums(gradient, gain_weight, True, squares, n_threads)
+        _core.weighted_sums(gradient, gain_weight, "square", squares, n_threads)
         norms = np.sqrt(squares + (_NORM_FLOOR * np.sqrt(squares).mean()) ** 2)
         if weight is not None:
             norms = norms * weight

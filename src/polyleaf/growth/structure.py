@@ -13,6 +13,8 @@ from polyleaf.data.inputs import FloatArray
 _VECTOR = 16  # the core multiplies by columns of whole vectors
 
 FloatMatrix = npt.NDArray[np.float32]
+# As an array, as the name of the rule that makes it from the gradient (`Loss.hessian_rule`), or None: 1.
+Hessian = FloatMatrix | str | None
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,16 @@ class StructurePlan:
     def make(
         self,
         gradient: FloatMatrix,
-        hessian: FloatMatrix | None,
+        hessian: Hessian,
         gain_weight: FloatArray,
         unit: FloatArray,
         number: int,
         n_threads: int,
     ) -> Structure:
-        """Return the structure of round `number`; see `TreeGrower.grow` for the arguments."""
+        """Return the structure of round `number`; see `TreeGrower.grow` for the arguments.
+
+        A Hessian by a rule is enough where it is shared.
+        """
         if self.sketch is None or self.size >= gradient.shape[1]:
             return self._of_some(gradient, hessian, gain_weight, unit, n_threads)
         generator = np.random.default_rng([self.seed, number, 2])
@@ -84,7 +89,7 @@ class StructurePlan:
         chosen = np.sort(chosen)
         return self._of_some(
             np.take(gradient, chosen, axis=1),
-            None if hessian is None else np.take(hessian, chosen, axis=1),
+            np.take(hessian, chosen, axis=1) if isinstance(hessian, np.ndarray) else hessian,
             gain_weight[chosen],
             unit[chosen],
             n_threads,
@@ -93,38 +98,52 @@ class StructurePlan:
     def _of_some(
         self,
         gradient: FloatMatrix,
-        hessian: FloatMatrix | None,
+        hessian: Hessian,
         gain_weight: FloatArray,
         unit: FloatArray,
         n_threads: int,
     ) -> Structure:
-        if hessian is None or not self.shared:
+        if not self.shared or hessian is None:
+            assert not isinstance(hessian, str)
             return Structure(gradient, hessian, None, gain_weight, unit)
-        share = np.full(hessian.shape[1], 1 / hessian.shape[1])
-        return Structure(gradient, None, _mixture(hessian, share, n_threads), gain_weight, unit)
+        share = np.full(gradient.shape[1], 1 / gradient.shape[1])
+        curvature = _mean_hessian(gradient, hessian, share, n_threads)
+        return Structure(gradient, None, curvature, gain_weight, unit)
 
     def _projected(
         self,
         gradient: FloatMatrix,
-        hessian: FloatMatrix | None,
+        hessian: Hessian,
         gain_weight: FloatArray,
         generator: np.random.Generator,
         n_threads: int,
     ) -> Structure:
-        """Return k mixtures of all outputs with random signs.
+        """Return k mixtures with random signs, each of one of k random groups of outputs.
 
-        The squares of a mixture's coefficients are the same for all k and sum to 1: the Hessian of each,
-        which is (P * P) h, is one number a row, the mean of the outputs' Hessians by their gain weights.
+        The squares of a mixture's coefficients sum to 1: its Hessian, (P * P) h, is the mean over its group
+        by gain weights. The expected score of the mixtures is that of all outputs with these Hessians.
         """
-        total = gain_weight.sum()
+        n_outputs = len(gain_weight)
+        group = np.empty(n_outputs, dtype=np.intp)
+        group[generator.permutation(n_outputs)] = np.arange(n_outputs) % self.size
         # Targets without variance have no share in the score: any mixture of them will do.
-        share = gain_weight / total if total > 0 else np.full(len(gain_weight), 1 / len(gain_weight))
-        signs = 1.0 - 2.0 * generator.integers(0, 2, size=(len(share), self.size))
-        mixed = _project(gradient, signs * np.sqrt(share)[:, None], n_threads)
-        curvature = None if hessian is None else _mixture(hessian, share, n_threads)
-        # A split's gain is averaged over the outputs involved: with this weight it is that of all outputs.
-        weight = np.full(self.size, gain_weight.mean())
-        return Structure(mixed, None, curvature, weight, np.full(self.size, np.inf))
+        total: FloatArray = np.bincount(group, gain_weight, self.size).astype(np.float64)
+        share = np.where(total[group] > 0, gain_weight, 1.0)
+        share /= np.bincount(group, share, self.size)[group]
+        matrix = np.zeros((n_outputs, self.size))
+        signs = 1.0 - 2.0 * generator.integers(0, 2, size=n_outputs)
+        matrix[np.arange(n_outputs), group] = signs * np.sqrt(share)
+        mixed = _project(gradient, matrix, n_threads)
+        # A split's gain is averaged over the outputs involved: with these weights it is that of all outputs.
+        weight = total * (self.size / n_outputs)
+        unit = np.full(self.size, np.inf)
+        if not self.shared or hessian is None:
+            assert not isinstance(hessian, str)
+            of_groups = None if hessian is None else _project(hessian, matrix**2, n_threads)
+            return Structure(mixed, of_groups, None, weight, unit)
+        everywhere = gain_weight if total.sum() > 0 else np.ones(n_outputs)
+        curvature = _mean_hessian(gradient, hessian, everywhere / everywhere.sum(), n_threads)
+        return Structure(mixed, None, curvature, weight, unit)
 
 
 def _project(values: FloatMatrix, matrix: FloatArray, n_threads: int) -> FloatMatrix:
@@ -137,9 +156,13 @@ def _project(values: FloatMatrix, matrix: FloatArray, n_threads: int) -> FloatMa
     return out
 
 
-def _mixture(values: FloatMatrix, share: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
+def _mean_hessian(
+    gradient: FloatMatrix, hessian: FloatMatrix | str, share: FloatArray, n_threads: int
+) -> npt.NDArray[np.float32]:
+    """Return each row's mean of the Hessian over the outputs."""
+    values, term = (gradient, hessian) if isinstance(hessian, str) else (hessian, "itself")
     sums = np.empty(len(values))
-    _core.weighted_sums(values, share, False, sums, n_threads)
+    _core.weighted_sums(values, share, term, sums, n_threads)
     return sums.astype(np.float32)
 
 

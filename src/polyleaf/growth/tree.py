@@ -11,7 +11,7 @@ import numpy.typing as npt
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.sampling import ALL_FEATURES, FeatureSample
-from polyleaf.growth.structure import Structure
+from polyleaf.growth.structure import Hessian, Structure
 
 # Histograms kept for subtraction take at most this much memory, whatever the number of outputs. A node whose
 # histogram is not kept costs its children a pass over their own rows; the tree is the same to the last bit.
@@ -163,7 +163,7 @@ class TreeGrower:
     def grow(
         self,
         gradient: npt.NDArray[np.float32],
-        hessian: npt.NDArray[np.float32] | None,
+        hessian: Hessian,
         weight: FloatArray | None,
         *,
         gain_weight: FloatArray,
@@ -180,7 +180,8 @@ class TreeGrower:
         Parameters
         ----------
         gradient, hessian : float32 ndarray of shape (rows, outputs)
-            Of the loss, unweighted, in multiples of `unit`. A Hessian of None is 1 everywhere.
+            Of the loss, unweighted, in multiples of `unit`. A Hessian may also be the name of the rule that
+            makes it from the gradient (with a `structure`), or None: 1 everywhere.
         weight : float64 ndarray of shape (rows,) or None
             Weight of each row.
         gain_weight, unit : float64 ndarray of shape (outputs,)
@@ -199,12 +200,15 @@ class TreeGrower:
         features : FeatureSample
             Which features may be used.
         """
+        stored, rule = (None, hessian) if isinstance(hessian, str) else (hessian, "itself")
         if structure is None:
-            structure = Structure(gradient, hessian, None, gain_weight, unit)
+            assert rule == "itself"
+            structure = Structure(gradient, stored, None, gain_weight, unit)
         arrays = self._core.grow(
             matrix=self._matrix,
             gradient=gradient,
-            hessian=hessian,
+            hessian=stored,
+            hessian_rule=rule,
             weight=weight,
             unit=unit,
             structure_gradient=structure.gradient,

@@ -26,10 +26,13 @@ class Loss(ABC):
         Raw scores a row.
     default_metric : str
         What is measured where nothing else is asked for.
+    hessian_rule : {"p(1-p)", "2p(1-p)", "abs(p-y)"} or None
+        Where the Hessian follows from the gradient p - y: how.
     """
 
     name: str
     default_metric: str
+    hessian_rule: str | None = None
 
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs
@@ -44,6 +47,10 @@ class Loss(ABC):
 
         The arrays may be the same ones in every round.
         """
+
+    def gradient(self, y: Array, raw: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
+        """Return the gradient alone; enough where there is a `hessian_rule`, and half the memory."""
+        return self.gradients(y, raw, n_threads)[0]
 
     @abstractmethod
     def predict(self, raw: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from polyleaf import _core
@@ -15,6 +16,7 @@ class BinaryCrossEntropy(Loss):
 
     name = "binary_cross_entropy"
     default_metric = "binary_cross_entropy"
+    hessian_rule = "p(1-p)"
 
     def __init__(self, n_outputs: int) -> None:
         super().__init__(n_outputs)
@@ -32,6 +34,12 @@ class BinaryCrossEntropy(Loss):
         hessian = self._workspace("hessian", raw.shape)
         _core.logistic(raw, y, gradient, hessian, n_threads)
         return gradient, hessian
+
+    def gradient(self, y: Array, raw: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
+        """Return p - y."""
+        gradient = self._workspace("gradient", raw.shape)
+        _core.logistic(raw, y, gradient, None, n_threads)
+        return gradient
 
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return the probability of each label."""

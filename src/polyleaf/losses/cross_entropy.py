@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
@@ -24,7 +25,7 @@ class CrossEntropy(Loss):
             raise ValueError(
                 f"softmax_curvature={curvature!r} is unknown; allowed: {', '.join(SOFTMAX_CURVATURES)}"
             )
-        self.curvature = curvature
+        self.hessian_rule: str = curvature
         self._workspace = Workspace()
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
@@ -37,8 +38,14 @@ class CrossEntropy(Loss):
         """Return p - onehot(y) and the named curvature."""
         gradient = self._workspace("gradient", raw.shape)
         hessian = self._workspace("hessian", raw.shape)
-        _core.softmax(raw, y, self.curvature, gradient, hessian, n_threads)
+        _core.softmax(raw, y, self.hessian_rule, gradient, hessian, n_threads)
         return gradient, hessian
+
+    def gradient(self, y: Array, raw: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
+        """Return p - onehot(y)."""
+        gradient = self._workspace("gradient", raw.shape)
+        _core.softmax(raw, y, self.hessian_rule, gradient, None, n_threads)
+        return gradient
 
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return the probability of each class."""

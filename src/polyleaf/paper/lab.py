@@ -27,6 +27,7 @@ from polyleaf.paper.settings import (
     XGBOOST,
     Growth,
     Scale,
+    is_patient,
 )
 from polyleaf.paper.store import Record, Run, Store
 
@@ -89,15 +90,17 @@ class Lab:
         effort = {"max_rounds": scale.max_rounds, "patience": scale.patience}
         rows = {"train_rows": scale.train_rows, "test_rows": scale.test_rows}
         details = {**asdict(growth), **effort, **rows, **_facts(problem), "curves": curves}
+        patient = is_patient(method_name, problem.name, seed)
+        if not patient:
+            details["patient"] = False
         run = Run(scale.name, experiment, problem.name, method_name, seed, details)
 
         def work() -> dict[str, Any]:
             method = make_method(method_name, problem)
             assert method is not None
             split = problem.split(seed).head(scale.train_rows, scale.test_rows)
-            outcome = method.fit(
-                split, problem.kind, growth, Effort(**effort, threads=self.threads), curves=curves
-            )
+            whole_effort = Effort(**effort, patient=patient, threads=self.threads)
+            outcome = method.fit(split, problem.kind, growth, whole_effort, curves=curves)
             return {**asdict(outcome), "shape": _shape(split, problem)}
 
         return self._once(run, work, _describe_fit)

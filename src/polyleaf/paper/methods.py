@@ -22,10 +22,11 @@ Model = PolyleafClassifier | PolyleafRegressor
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to boost, and with how many threads."""
+    """How long to boost (`patient`: classes by the patient rule as well), and with how many threads."""
 
     max_rounds: int
     patience: int
+    patient: bool
     threads: int
 
 
@@ -39,7 +40,8 @@ class Outcome:
         Best accuracy (0 to 1) or root mean squared error on the test rows by the paper's rule, and the trees
         up to there, those of all outputs together.
     patient_score, patient_trees : float, int
-        The same by the patient rule (see `polyleaf.paper.stopping`); without classes there is one rule.
+        The same by the patient rule (see `polyleaf.paper.stopping`), None where training ended before;
+        without classes there is one rule.
     n_rounds : int
         Rounds done; the largest number where outputs stop by themselves.
     seconds : float
@@ -50,8 +52,8 @@ class Outcome:
 
     score: float
     n_trees: int
-    patient_score: float
-    patient_trees: int
+    patient_score: float | None
+    patient_trees: int | None
     n_rounds: int
     seconds: float
     train_curve: Sequence[float] = ()
@@ -95,19 +97,19 @@ def score(kind: Kind, y: Array, prediction: Array) -> float:
 
 def outcome_of_classes(
     accuracy: Sequence[float],
-    patience: int,
+    effort: Effort,
     trees_per_round: int,
     seconds: float,
     train_curve: Sequence[float] | None = None,
 ) -> Outcome:
     """Return what both rules make of the accuracies after each round."""
     errors = [1 - one for one in accuracy]
-    paper, patient = best_round(errors, patience), int(np.argmin(errors))
+    paper, patient = best_round(errors, effort.patience), int(np.argmin(errors))
     return Outcome(
         accuracy[paper],
         trees_per_round * (paper + 1),
-        accuracy[patient],
-        trees_per_round * (patient + 1),
+        accuracy[patient] if effort.patient else None,
+        trees_per_round * (patient + 1) if effort.patient else None,
         len(accuracy),
         seconds,
         train_curve or (),
@@ -203,9 +205,8 @@ class SparseLabels(Method):
         begin = perf_counter()
         model.fit(split.x_train, y_train, eval_set=[(split.x_test, y_test)])
         seconds = perf_counter() - begin
-        return outcome_of_classes(
-            model.evals_result_["validation_0"]["top1_accuracy"], effort.patience, 1, seconds
-        )
+        accuracy = model.evals_result_["validation_0"]["top1_accuracy"]
+        return outcome_of_classes(accuracy, effort, 1, seconds)
 
     def time(self, split: Split, kind: Kind, growth: Growth, rounds: int, threads: int) -> Timing:
         return _time(self._model(), split, growth, rounds, threads, self._labels(split.y_train, kind))
@@ -272,12 +273,12 @@ def _fit_classes(model: PolyleafClassifier, split: Split, effort: Effort, curves
     # A row whose class has no training row cannot be predicted: it counts as wrong.
     known = np.isin(split.y_test, split.y_train)
     begin = perf_counter()
-    model.set_params(eval_metric=["accuracy", EitherImproves()])
+    model.set_params(eval_metric=["accuracy", EitherImproves()] if effort.patient else "accuracy")
     model.fit(split.x_train, split.y_train, eval_set=[(split.x_test[known], split.y_test[known])])
     seconds = perf_counter() - begin
     accuracy = [one * float(known.mean()) for one in model.evals_result_["validation_0"]["accuracy"]]
     train_curve = _cross_entropies(model, split.x_train, split.y_train) if curves else None
-    return outcome_of_classes(accuracy, effort.patience, _trees_per_round(model), seconds, train_curve)
+    return outcome_of_classes(accuracy, effort, _trees_per_round(model), seconds, train_curve)
 
 
 def _cross_entropies(model: PolyleafClassifier, x: Array, y: Array) -> list[float]:

@@ -47,7 +47,7 @@ def _fit_each(
     split: Split,
     kind: Kind,
     n_outputs: int,
-    patience: int,
+    effort: Effort,
     train: Callable[[Array, Array], tuple[_Losses, _Predict]],
 ) -> Outcome:
     """Train all models, one after the other, and return the outcome."""
@@ -56,12 +56,12 @@ def _fit_each(
         losses, _ = train(split.y_train, split.y_test)
         error = losses.get("multi_error") or losses["merror"]
         accuracy = [1 - one for one in error]
-        return outcome_of_classes(accuracy, patience, n_outputs, perf_counter() - begin)
+        return outcome_of_classes(accuracy, effort, n_outputs, perf_counter() - begin)
     prediction = np.empty(split.y_test.shape)
     n_trees = n_rounds = 0
     for output, (y_train, y_test) in enumerate(_targets(split, kind)):
         losses, predict = train(y_train, y_test)
-        best = best_round(losses["rmse"], patience)
+        best = best_round(losses["rmse"], effort.patience)
         prediction[:, output] = predict(best + 1)
         n_trees += best + 1
         n_rounds = max(n_rounds, len(losses["rmse"]))
@@ -106,7 +106,7 @@ class LightGBM(Method):
         self._n_outputs = n_outputs
 
     def fit(self, split: Split, kind: Kind, growth: Growth, effort: Effort, *, curves: bool) -> Outcome:
-        settings = self._settings(kind, growth, effort.threads)
+        settings = self._settings(kind, growth, effort.threads, patient=effort.patient)
         data = lightgbm.Dataset(split.x_train, params=settings, free_raw_data=False)
         test = lightgbm.Dataset(split.x_test, reference=data, params=settings, free_raw_data=False)
 
@@ -125,7 +125,7 @@ class LightGBM(Method):
             )
             return recorded["test"], lambda rounds: np.asarray(model.predict(split.x_test, 0, rounds))
 
-        return _fit_each(split, kind, self._n_outputs, effort.patience, train)
+        return _fit_each(split, kind, self._n_outputs, effort, train)
 
     def time(self, split: Split, kind: Kind, growth: Growth, rounds: int, threads: int) -> Timing:
         settings = self._settings(kind, growth, threads)
@@ -150,7 +150,7 @@ class LightGBM(Method):
 
         return Timing(seconds / rounds, predict_seconds(predict, rounds + 1))
 
-    def _settings(self, kind: Kind, growth: Growth, threads: int) -> dict[str, Any]:
+    def _settings(self, kind: Kind, growth: Growth, threads: int, *, patient: bool = True) -> dict[str, Any]:
         settings: dict[str, Any] = {
             "objective": "regression",
             "metric": "rmse",
@@ -169,7 +169,7 @@ class LightGBM(Method):
             settings |= {
                 "objective": "multiclass",
                 "num_class": self._n_outputs,
-                "metric": ["multi_error", "multi_logloss"],
+                "metric": ["multi_error", "multi_logloss"] if patient else ["multi_error"],
             }
         return settings
 
@@ -183,7 +183,7 @@ class XGBoost(Method):
         self._n_outputs = n_outputs
 
     def fit(self, split: Split, kind: Kind, growth: Growth, effort: Effort, *, curves: bool) -> Outcome:
-        settings = self._settings(kind, growth, effort.threads)
+        settings = self._settings(kind, growth, effort.threads, patient=effort.patient)
         data = self._data(split.x_train, growth, effort.threads)
         test = self._data(split.x_test, growth, effort.threads, data)
 
@@ -202,7 +202,7 @@ class XGBoost(Method):
             )
             return recorded["test"], lambda rounds: model.predict(test, iteration_range=(0, rounds))
 
-        return _fit_each(split, kind, self._n_outputs, effort.patience, train)
+        return _fit_each(split, kind, self._n_outputs, effort, train)
 
     def time(self, split: Split, kind: Kind, growth: Growth, rounds: int, threads: int) -> Timing:
         data = self._data(split.x_train, growth, threads)
@@ -222,7 +222,7 @@ class XGBoost(Method):
     def _data(x: Array, growth: Growth, threads: int, reference: Any = None) -> Any:
         return xgboost.QuantileDMatrix(x, max_bin=growth.max_bins, nthread=threads, ref=reference)
 
-    def _settings(self, kind: Kind, growth: Growth, threads: int) -> dict[str, Any]:
+    def _settings(self, kind: Kind, growth: Growth, threads: int, *, patient: bool = True) -> dict[str, Any]:
         settings: dict[str, Any] = {
             "objective": "reg:squarederror",
             "eval_metric": "rmse",
@@ -245,7 +245,7 @@ class XGBoost(Method):
             settings |= {
                 "objective": "multi:softprob",
                 "num_class": self._n_outputs,
-                "eval_metric": ["merror", "mlogloss"],
+                "eval_metric": ["merror", "mlogloss"] if patient else ["merror"],
                 "min_child_weight": growth.min_samples_leaf * 2 * p * (1 - p),
             }
         return settings

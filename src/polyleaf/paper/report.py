@@ -106,7 +106,8 @@ _DIFFERENCES = f"""\
   best of these scores is reported, as in the paper. They are a little too good, for all methods alike.
 - *Patient*: an accuracy moves in steps of one row, and {FULL.patience} rounds without a step may be chance.
   Here classifiers go on until neither accuracy nor cross entropy of the test rows has improved for
-  {FULL.patience} rounds, and the best accuracy is reported; GBDT-sparse looks at accuracy alone. The paper's
+  {FULL.patience} rounds, and the best accuracy is reported; GBDT-sparse looks at accuracy alone. On
+  Caltech101 that is done on the first split only, and not for the sparse variants. The paper's
   numbers of trees are nearer to this rule for GBDT-MO and nearer to the other for the rest.
 - With squared error, methods of one tree per output (XGBoost, LightGBM, GBDT-SO) stop each output by itself,
   as the paper's numbers of trees suggest; GBDT-MO has one stop for all. With softmax there is one stop.

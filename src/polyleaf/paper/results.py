@@ -44,9 +44,9 @@ class Results:
         return dict(sorted(self._by_place.get((experiment, data, method), {}).items()))
 
     def values(self, experiment: str, data: str, method: str, field: str) -> dict[int, float]:
-        """Return one number of each record by seed."""
-        records = self.of(experiment, data, method)
-        return {seed: float(record.result[field]) for seed, record in records.items()}
+        """Return one number of each record that has it, by seed."""
+        numbers = {seed: one.result[field] for seed, one in self.of(experiment, data, method).items()}
+        return {seed: float(number) for seed, number in numbers.items() if number is not None}
 
     def summary(self, experiment: str, data: str, method: str, field: str) -> Summary | None:
         """Return mean and deviation of that number over the seeds."""

@@ -177,7 +177,7 @@ def trees_table(results: Results) -> str:
                     method,
                     f"{one.mean:.1f}" if one.count > 1 else f"{one.mean:.0f}",
                     f"{one.deviation:.1f}" if one.count > 1 else _NOTHING,
-                    _NOTHING if data in _ERRORS else f"{patient[method].mean:.0f}",
+                    _NOTHING if data in _ERRORS or method not in patient else f"{patient[method].mean:.0f}",
                     str(one.count),
                     _NOTHING if paper is None else f"{paper:g}",
                 ]
