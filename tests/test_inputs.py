@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
-from polyleaf.data.inputs import check_features, check_weights, drop_weightless, read_eval_sets
+from polyleaf.data.inputs import check_features, check_weights, read_eval_sets
 
 
 class Host(BaseEstimator):
@@ -215,23 +215,6 @@ def test_weights_become_float64():
     weights = check_weights(pd.Series([1, 2, 0], dtype="int32"), 3)
     assert weights.dtype == np.float64
     assert check_weights(None, 3) is None
-
-
-def test_rows_without_weight_are_dropped():
-    X, y = np.arange(6.0).reshape(3, 2), np.array([1.0, 2.0, 3.0])
-    kept_X, kept_y, kept = drop_weightless(X, y, np.array([2.0, 0.0, 1.0]))
-    np.testing.assert_array_equal(kept_X, X[[0, 2]])
-    np.testing.assert_array_equal(kept_y, [1, 3])
-    np.testing.assert_array_equal(kept, [2, 1])
-
-
-def test_equal_weights_of_one_are_no_weights():
-    """So that they give the same bits; and nothing is copied."""
-    X, y = np.zeros((2, 2)), np.zeros(2)
-    kept_X, kept_y, weight = drop_weightless(X, y, np.ones(2))
-    assert weight is None
-    assert kept_X is X
-    assert kept_y is y
 
 
 # --- evaluation sets ---------------------------------------------------------------------------------------

@@ -21,11 +21,17 @@ from polyleaf.data.inputs import (
     EvalInput,
     FloatArray,
     check_features,
-    check_weights,
-    drop_weightless,
     read_eval_sets,
 )
 from polyleaf.data.targets import TargetCoding, TargetKind
+from polyleaf.data.weights import (
+    Weights,
+    apply_class_weight,
+    check_cell_weights,
+    drop_weightless,
+    refuse_unobserved,
+    set_unobserved_aside,
+)
 from polyleaf.growth.threads import effective_threads
 from polyleaf.losses import Loss, make_loss
 from polyleaf.metrics import make_metrics
@@ -37,6 +43,7 @@ from polyleaf.params import (
     Integer,
     base_score_vector,
     check_combination,
+    output_weight_vector,
     parameters_of,
     resolve_hessian,
     resolve_sketch,
@@ -103,13 +110,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         X : array-like of shape (n_rows, n_features)
             The features: numbers, with NaN for a missing value.
         y : array-like of shape (n_rows,) or (n_rows, n_columns)
-            The targets, the class labels, or a matrix of 0 and 1 with one column per label.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows, >= 0. A row of weight 0 is treated as if it were not there.
+            The targets, the class labels, or a matrix of 0 and 1 with one column per label. NaN in a target
+            or in a matrix of labels means "not observed": that cell takes no part in anything.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
+            Weights of the rows, or of each target or label of each row, >= 0. A row of weight 0 is treated as
+            if it were not there, a cell of weight 0 as if it were not observed.
         eval_set : tuple (X, y) or list of such tuples, default=None
             Tables on which `eval_metric` is computed after each round.
         eval_sample_weight : array-like or list of array-like, default=None
-            Row weights of the evaluation sets: an array when `eval_set` is a tuple, a list when it is a list.
+            Weights of the evaluation sets: an array when `eval_set` is a tuple, a list when it is a list.
 
         Returns
         -------
@@ -133,12 +142,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         metrics = make_metrics(
             params["eval_metric"], default=loss.default_metric, kind=coding.kind, n_labels=coding.width
         )
-        data = Dataset(rows.name, table, coding.encode(labels), weight)
+        codes = coding.encode(labels)
+        weight = apply_class_weight(params.get("class_weight"), codes, coding, weight)
+        data = Dataset(rows.name, table, codes, Weights.of(weight))
         eval_data = [checked._eval_dataset(one, coding) for one in evals]
         for metric in metrics:
-            if not metric.takes_weight and any(one.weight is not None for one in eval_data):
+            if not metric.takes_weight and not all(one.weights.are_ones for one in eval_data):
                 raise ValueError(
-                    f"eval_sample_weight was given, but eval_metric {metric.name!r} takes no sample_weight."
+                    f"an evaluation set has weights or missing targets, but eval_metric {metric.name!r} "
+                    "takes no sample_weight."
                 )
 
         with Progress(settings.n_estimators, int(params["verbose"]), bool(evals)) as progress:
@@ -152,12 +164,14 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     def _read_rows(self, rows: EvalInput, *, reset: bool) -> tuple[Array, Array, FloatArray | None]:
         X = check_features(self, rows.X, reset=reset, name=rows.X_name)
         y = self._read_y(rows.y, len(X), rows.y_name, warn=reset)
-        weight = check_weights(rows.weight, len(X), rows.weight_name)
-        return drop_weightless(X, y, weight)
+        weight = check_cell_weights(rows.weight, y, rows.weight_name)
+        X, y, weight = drop_weightless(X, *set_unobserved_aside(y, weight))
+        refuse_unobserved(y, weight if reset else None, rows.y_name)
+        return X, y, weight
 
     def _eval_dataset(self, rows: EvalInput, coding: TargetCoding) -> Dataset:
         X, y, weight = self._read_rows(rows, reset=False)
-        return Dataset(rows.name, X, coding.encode(y, rows.y_name), weight)
+        return Dataset(rows.name, X, coding.encode(y, rows.y_name), Weights.of(weight))
 
     def _make_loss(self, coding: TargetCoding) -> Loss:
         objective = DEFAULT_OBJECTIVES[coding.kind] if self.objective is None else self.objective
@@ -193,6 +207,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             sketch_size=count("sketch_size") or DEFAULT_SKETCH_SIZE,
             hessian=resolve_hessian(params, loss_name, coding.n_outputs),
             scale_targets=bool(params.get("scale_targets", False)),
+            output_weight=output_weight_vector(params["output_weight"], coding.n_outputs),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),
             early_stopping_rounds=count("early_stopping_rounds"),
             seed=int(check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)),

@@ -11,6 +11,7 @@ import scipy.sparse
 
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.weights import Weights
 from polyleaf.growth.sampling import Sampler
 from polyleaf.growth.structure import FloatMatrix, Hessian, StructurePlan
 from polyleaf.growth.tree import SparseLabels, Tree, TreeGrower, TreeRules
@@ -32,14 +33,14 @@ class Dataset:
         Any real dtype and strides.
     y : ndarray
         Class codes (int32), or float64 of shape (rows, outputs).
-    weight : float64 ndarray of shape (rows,) or None
-        Positive.
+    weights : Weights
+        Of rows and cells.
     """
 
     name: str
     X: Array
     y: Array
-    weight: FloatArray | None
+    weights: Weights
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Settings:
     sketch_size: int
     hessian: str
     scale_targets: bool
+    output_weight: FloatArray | None
     base_score: FloatArray | None
     early_stopping_rounds: int | None
     seed: int
@@ -124,7 +126,8 @@ def train(
     Early stopping watches the last metric of the last data set. An interrupt (Ctrl-C) ends the run with the
     rounds done so far; the caller decides what becomes of it.
     """
-    base = loss.base_score(data.y, data.weight) if settings.base_score is None else settings.base_score
+    whole = data.weights.whole()
+    base = loss.base_score(data.y, whole) if settings.base_score is None else settings.base_score
     kind = _SparseTrainer if scipy.sparse.issparse(data.y) else _Trainer
     trainer = kind(data, loss, settings, base)
     monitor = _Monitor(evals, loss, metrics, settings, base, trainer.unit)
@@ -158,7 +161,10 @@ class _Trainer:
         self._loss = loss
         self._settings = settings
         self._base = base
-        self.unit, self._gain_weight = loss.scales(data.y, data.weight, base, settings.scale_targets)
+        self._weight = data.weights.row
+        self.unit, self._gain_weight = loss.scales(data.y, data.weights.whole(), base, settings.scale_targets)
+        if settings.output_weight is not None:
+            self._gain_weight = self._gain_weight * settings.output_weight
         joint = settings.multi_strategy == "multi_output_tree"
         self.trees_per_round = 1 if joint else loss.n_outputs
         self._sampler = Sampler(
@@ -178,7 +184,7 @@ class _Trainer:
     def prepare(self) -> None:
         """Bin the table and set up the scores."""
         settings = self._settings
-        matrix = bin_table(self._data.X, self._data.weight, settings.max_bins, settings.n_threads)
+        matrix = bin_table(self._data.X, self._weight, settings.max_bins, settings.n_threads)
         self._grower = TreeGrower(matrix, settings.rules(), settings.learning_rate, settings.n_threads)
         self._start()
 
@@ -189,7 +195,7 @@ class _Trainer:
         """Grow one round's trees and add them to the training scores."""
         settings = self._settings
         gradient, hessian = self._gradients()
-        rows = self._sampler.rows(number, gradient, self._gain_weight, self._data.weight, settings.n_threads)
+        rows = self._sampler.rows(number, gradient, self._gain_weight, self._weight, settings.n_threads)
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
         grown = []
@@ -202,7 +208,7 @@ class _Trainer:
                 tree = self._grower.grow(
                     of_tree,
                     hessian_of_tree,
-                    self._data.weight,
+                    self._weight,
                     **scales,
                     structure=self._plan.make(
                         of_tree, hessian_of_tree, **scales, number=number, n_threads=settings.n_threads
@@ -223,18 +229,21 @@ class _Trainer:
     def _gradients(self) -> tuple[FloatMatrix, Hessian]:
         """Return gradient and Hessian; the latter by its rule where no split looks at each output's own."""
         loss, n_threads = self._loss, self._settings.n_threads
-        if loss.hessian_rule is not None and self._settings.hessian == "shared":
+        cell = self._data.weights.cell
+        if cell is None and loss.hessian_rule is not None and self._settings.hessian == "shared":
             return loss.gradient(self._data.y, self._raw, n_threads), loss.hessian_rule
-        return loss.gradients(self._data.y, self._raw, n_threads)
+        gradient, hessian = loss.gradients(self._data.y, self._raw, n_threads)
+        if cell is None:
+            return gradient, hessian
+        return gradient * cell, cell if hessian is None else hessian * cell
 
     def measure(self, metrics: Sequence[Metric], wanted: bool) -> dict[str, float]:
         """Return the first metric on the training rows, if wanted."""
         if not wanted or not metrics:
             return {}
         prediction = self._loss.predict(self._raw)
-        return {
-            f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, self._data.weight)
-        }
+        weight = self._data.weights.whole()
+        return {f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, weight)}
 
     def forest_of(self, trees: Sequence[tuple[Tree, int]]) -> Forest:
         """Return the forest of some trees of this run."""
@@ -258,7 +267,7 @@ class _SparseTrainer(_Trainer):
         """Grow one round's tree and add it to the training scores."""
         rows = self._sampler.uniform_rows(number).rows
         features = self._sampler.features(number)
-        return [(self._grower.grow_sparse(self._labels, self._data.weight, rows=rows, features=features), 0)]
+        return [(self._grower.grow_sparse(self._labels, self._weight, rows=rows, features=features), 0)]
 
     def measure(self, metrics: Sequence[Metric], wanted: bool) -> dict[str, float]:
         """Return nothing: the predictions of all training rows would be dense."""
@@ -278,15 +287,17 @@ class _Monitor:
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._weights = [data.weights.whole() for data in self.evals]
         self._scores = [np.tile(self.base / self.unit, (len(data.X), 1)) for data in self.evals]
         self.history = {data.name: {metric.name: [] for metric in self.metrics} for data in self.evals}
 
     def measure(self, latest_round: Forest) -> None:
-        for data, score in zip(self.evals, self._scores, strict=True):
+        for data, weight, score in zip(self.evals, self._weights, self._scores, strict=True):
             latest_round.add_to(data.X, score, self.settings.n_threads)
             prediction = self.loss.predict(score * self.unit)
             for metric in self.metrics:
-                self.history[data.name][metric.name].append(metric.function(data.y, prediction, data.weight))
+                value = metric.function(data.y, prediction, weight)
+                self.history[data.name][metric.name].append(value)
 
     def latest(self) -> dict[str, float]:
         return {

@@ -20,6 +20,7 @@ from polyleaf.data.targets import (
     read_targets,
     regression_coding,
 )
+from polyleaf.data.weights import ClassWeight
 from polyleaf.losses import make_loss
 from polyleaf.model_file import read_model
 from polyleaf.params import Integer, documented
@@ -87,6 +88,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         sketch: str | None = "auto",
         sketch_size: int | None = None,
         scale_targets: bool = True,
+        output_weight: Sequence[float] | FloatArray | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         importance_type: str = "gain",
@@ -117,6 +119,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.sketch = sketch
         self.sketch_size = sketch_size
         self.scale_targets = scale_targets
+        self.output_weight = output_weight
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
         self.importance_type = importance_type
@@ -228,6 +231,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         sketch_size: int | None = None,
         hessian: str = "auto",
         softmax_curvature: str = "p(1-p)",
+        class_weight: ClassWeight = None,
+        output_weight: Sequence[float] | FloatArray | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         importance_type: str = "gain",
@@ -259,6 +264,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.sketch_size = sketch_size
         self.hessian = hessian
         self.softmax_curvature = softmax_curvature
+        self.class_weight = class_weight
+        self.output_weight = output_weight
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
         self.importance_type = importance_type

@@ -33,7 +33,7 @@ _SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Metric:
-    """A named function of coded targets, predictions (probabilities for a classifier) and row weights.
+    """A named function of coded targets, predictions (probabilities for a classifier) and weights.
 
     Targets and predictions of several labels may be SciPy CSR matrices.
 
@@ -44,7 +44,7 @@ class Metric:
     greater_is_better : bool
         Which way early stopping looks.
     function : callable (y, prediction, weight) -> float
-        `weight` may be None.
+        `weight` is None, of shape (rows,), or of shape (rows, outputs): a cell of weight 0 was not observed.
     takes_weight : bool
         Whether it makes use of weights; a callable of the user's does if it has an argument `sample_weight`.
     """
@@ -284,7 +284,8 @@ def _checked_truth(y: Any, shape: tuple[int, int]) -> Any:
 
 # --- averages over rows ------------------------------------------------------------------------------------
 
-RowLoss = Callable[[Array, FloatArray], FloatArray]
+RowLoss = Callable[[Array, FloatArray], FloatArray]  # of each row
+CellLoss = Callable[[Array, FloatArray], FloatArray]  # of each row and column
 
 
 def _row_average(
@@ -300,6 +301,27 @@ def _row_average(
     return float(np.average(losses, weights=weight))
 
 
+def _cell_average(loss: CellLoss, y: Any, prediction: Any, weight: FloatArray | None) -> float:
+    """Average a loss of cells over the cells, a block of rows at a time."""
+    if weight is None or weight.ndim == 1:
+        return _row_average(lambda y, p: _mean_of_columns(loss(y, p)), y, prediction, weight)
+    largest = weight.max()  # sums of tiny or huge weights stay within float64
+    n_rows, n_columns = prediction.shape
+    step = max(1, _BLOCK_CELLS // n_columns)
+    total = weighted = 0.0
+    for start in range(0, n_rows, step):
+        block = slice(start, start + step)
+        shares = weight[block] / largest
+        total += shares.sum()
+        weighted += (loss(_dense(y[block]), _dense(prediction[block])) * shares).sum()
+    return float(weighted / total)
+
+
+def _row_weights(weight: FloatArray | None) -> FloatArray | None:
+    """Return weights of rows: those of cells by their mean."""
+    return weight if weight is None or weight.ndim == 1 else weight.mean(axis=1)
+
+
 def _dense(rows: Any) -> Array:
     return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
 
@@ -308,12 +330,16 @@ def _averaged(loss: RowLoss) -> MetricFunction:
     return lambda y, prediction, weight: _row_average(loss, y, prediction, weight)
 
 
+def _averaged_cells(loss: CellLoss) -> MetricFunction:
+    return lambda y, prediction, weight: _cell_average(loss, y, prediction, weight)
+
+
 def _squared_error(y: Array, prediction: FloatArray) -> FloatArray:
-    return _mean_of_columns((y - prediction) ** 2)
+    return np.asarray((y - prediction) ** 2)
 
 
 def _absolute_error(y: Array, prediction: FloatArray) -> FloatArray:
-    return _mean_of_columns(np.abs(y - prediction))
+    return np.abs(y - prediction)
 
 
 def _softmax_cross_entropy(y: Array, prediction: FloatArray) -> FloatArray:
@@ -324,12 +350,20 @@ def _softmax_cross_entropy(y: Array, prediction: FloatArray) -> FloatArray:
 
 def _binary_cross_entropy(y: Array, prediction: FloatArray) -> FloatArray:
     p = np.clip(prediction, _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
-    return _mean_of_columns(-np.log(np.where(y == 1, p, 1 - p)))
+    return np.asarray(-np.log(np.where(y == 1, p, 1 - p)))
 
 
 def _right_class(y: Array, prediction: FloatArray) -> FloatArray:
     right: npt.NDArray[np.bool_] = prediction.argmax(axis=1) == y
     return right.astype(np.float64)
+
+
+def _labels_accuracy(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+    """Share of rows whose labels, as far as they were observed, are all right."""
+    if weight is None or weight.ndim == 1:
+        return _row_average(_right_labels, y, prediction, weight)
+    right = (((prediction > 0.5) == (y == 1)) | (weight == 0)).all(axis=1)
+    return float(np.average(right, weights=_row_weights(weight)))
 
 
 def _right_labels(y: Array, prediction: FloatArray) -> FloatArray:
@@ -343,11 +377,14 @@ def _mean_of_columns(cells: FloatArray) -> FloatArray:
 
 
 def _rmse(y: Array | CsrMatrix, prediction: FloatArray | CsrMatrix, weight: FloatArray | None) -> float:
-    return float(np.sqrt(_row_average(_squared_error, y, prediction, weight)))
+    return float(np.sqrt(_cell_average(_squared_error, y, prediction, weight)))
 
 
 def _r2(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     """Coefficient of determination, averaged over the targets; 1 or 0 for a target that does not vary."""
+    if weight is not None and weight.ndim == 2:
+        observed = (weight > 0).any(axis=0)  # a target may have no observation in an evaluation set
+        y, prediction, weight = y[:, observed], prediction[:, observed], weight[:, observed]
     residual = np.average((y - prediction) ** 2, axis=0, weights=weight)
     variance = np.average((y - np.average(y, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
     constant = variance == 0
@@ -380,7 +417,9 @@ class _AtK:
 
         def averaged(y: Array | CsrMatrix, score: FloatArray | CsrMatrix, weight: FloatArray | None) -> float:
             _check_k(k, score.shape[1], name)
-            return _row_average(of_rows, y, score, weight)
+            if weight is not None and weight.ndim == 2:  # only labels that were observed are ranked
+                score = np.where(weight > 0, _dense(score), -np.inf)
+            return _row_average(of_rows, y, score, _row_weights(weight))
 
         return averaged
 
@@ -428,26 +467,29 @@ _PRECISION, _NDCG = _AtK(_share_of_hits), _AtK(_discounted_hits)
 
 
 def _classification(
-    cross_entropy_name: str, cross_entropy: RowLoss, right: RowLoss
+    cross_entropy_name: str, cross_entropy: MetricFunction, accuracy: MetricFunction
 ) -> dict[str, MetricFunction]:
     return {
-        cross_entropy_name: _averaged(cross_entropy),
-        "log_loss": _averaged(cross_entropy),
-        "accuracy": _averaged(right),
-        "error": _one_minus(_averaged(right)),
+        cross_entropy_name: cross_entropy,
+        "log_loss": cross_entropy,
+        "accuracy": accuracy,
+        "error": _one_minus(accuracy),
     }
 
 
-_LABEL_METRICS = _classification("binary_cross_entropy", _binary_cross_entropy, _right_labels)
+_CLASS_METRICS = _classification("cross_entropy", _averaged(_softmax_cross_entropy), _averaged(_right_class))
+_LABEL_METRICS = _classification(
+    "binary_cross_entropy", _averaged_cells(_binary_cross_entropy), _labels_accuracy
+)
 _AT_K = {"precision@k": _PRECISION, "ndcg@k": _NDCG}
 _METRICS: dict[TargetKind, dict[str, MetricFunction | _AtK]] = {
     "regression": {
         "rmse": _rmse,
-        "mse": _averaged(_squared_error),
-        "mae": _averaged(_absolute_error),
+        "mse": _averaged_cells(_squared_error),
+        "mae": _averaged_cells(_absolute_error),
         "r2": _r2,
     },
-    "multiclass": {**_classification("cross_entropy", _softmax_cross_entropy, _right_class), **_AT_K},
+    "multiclass": {**_CLASS_METRICS, **_AT_K},
     "binary": {**_LABEL_METRICS},
     "multilabel": {**_LABEL_METRICS, "top1_accuracy": _PRECISION.metric(1, "top1_accuracy"), **_AT_K},
 }

@@ -202,6 +202,49 @@ class NumberOrVector:
 
 
 @dataclass(frozen=True)
+class Shares:
+    """None, or a vector of numbers >= 0, one per output, not all 0."""
+
+    allowed = "array-like of shape (n_outputs,) or None"
+
+    def check(self, name: str, value: object) -> None:
+        if value is None:
+            return
+        shares = _as_vector(name, value, self.allowed)
+        if shares.ndim != 1:
+            raise _wrong_type(name, value, self.allowed)
+        if (shares < 0).any() or not shares.any():
+            raise ValueError(f"{name} must hold numbers >= 0, not all of them 0; got {value!r}.")
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """None, "balanced", a dict from classes to weights, or a list of such dicts."""
+
+    allowed = '"balanced", dict, list of dict, or None'
+
+    def check(self, name: str, value: object) -> None:
+        if value is None or (isinstance(value, str) and value == "balanced"):
+            return
+        if isinstance(value, str):
+            raise _wrong_value(name, value, self.allowed)
+        if isinstance(value, list | tuple):
+            for i, one in enumerate(value):
+                self._check_one(f"{name}[{i}]", one)
+            return
+        self._check_one(name, value)
+
+    def _check_one(self, name: str, value: object) -> None:
+        if not isinstance(value, Mapping):
+            raise _wrong_type(name, value, self.allowed)
+        for label, weight in value.items():
+            if not _is_number(weight) or not 0 < _as_float(weight) < math.inf:
+                raise ValueError(
+                    f"{name}: the weight of {label!r} must be a finite number > 0; got {weight!r}."
+                )
+
+
+@dataclass(frozen=True)
 class Threads:
     """None or an integer other than 0, with joblib's meaning of the negative ones."""
 
@@ -432,6 +475,22 @@ PARAMETERS: tuple[Parameter, ...] = (
         ("regressor",),
     ),
     Parameter(
+        "class_weight",
+        ClassWeights(),
+        None,
+        'Weights of the classes, on top of `sample_weight`. "balanced": all classes have the same total '
+        "weight; of several labels, the 0s and the 1s of each. A dict has the weight of each class (0 and 1 "
+        "for labels; 1 where it names none); several labels may have a list with a dict for each.",
+        ("classifier",),
+    ),
+    Parameter(
+        "output_weight",
+        Shares(),
+        None,
+        "Share of each target, class or label in the choice of splits, on top of `scale_targets`. An output "
+        "of share 0 has leaf values like any other, but no say in the structure. None: all have the same.",
+    ),
+    Parameter(
         "early_stopping_rounds",
         Integer(1, or_none=True),
         None,
@@ -562,6 +621,11 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
         raise ValueError(f"sketch_size={params['sketch_size']} needs a sketch; sketch is None.")
     if params["sampling_method"] == "gradient_based" and sparse_labels:
         raise ValueError("sampling_method='gradient_based' does not go with a sparse y.")
+    if params["output_weight"] is not None:
+        if sparse_labels:
+            raise ValueError("output_weight does not go with a sparse y.")
+        if hessian == "exact":
+            raise ValueError("output_weight does not go with hessian='exact', whose score has no shares.")
     if hessian in ("auto", "diagonal", "shared"):
         return
     if loss != "cross_entropy":
@@ -607,6 +671,20 @@ def resolve_hessian(params: Mapping[str, Any], loss: str, n_outputs: int) -> str
         and params["multi_strategy"] == "multi_output_tree"
     )
     return "shared" if possible and n_outputs >= AUTO_SHARED_OUTPUTS else "diagonal"
+
+
+def output_weight_vector(value: object, n_outputs: int) -> npt.NDArray[np.float64] | None:
+    """Return `output_weight` with a mean of 1; None stays None."""
+    if value is None:
+        return None
+    vector = _as_vector("output_weight", value, Shares.allowed)
+    if vector.shape != (n_outputs,):
+        raise ValueError(
+            f"output_weight has {vector.size} values, but the model has {n_outputs} output(s); it must have "
+            "one for each."
+        )
+    relative = vector / vector.max()
+    return np.asarray(relative / relative.mean(), dtype=np.float64)
 
 
 def base_score_vector(value: object, n_outputs: int) -> npt.NDArray[np.float64] | None:

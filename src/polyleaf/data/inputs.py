@@ -179,16 +179,6 @@ def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> F
     return weights
 
 
-def drop_weightless(X: Array, y: Array, weight: FloatArray | None) -> tuple[Array, Array, FloatArray | None]:
-    """Remove the rows of weight 0, so that they count nowhere; weights that are then all 1 become None."""
-    if weight is None:
-        return X, y, None
-    kept = weight > 0
-    if not kept.all():
-        X, y, weight = X[kept], y[kept], weight[kept]
-    return X, y, None if (weight == 1).all() else weight
-
-
 def read_only(values: Array) -> Array:
     """Return a view that cannot be written to, for functions that are not ours."""
     view = values.view()

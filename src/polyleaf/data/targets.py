@@ -109,19 +109,23 @@ def classification_coding(y: Array, *, softmax: bool = False, name: str = "y") -
 
 
 def read_targets(y: object, n_rows: int, name: str = "y") -> FloatArray:
-    """Return regression targets as float64, 1-D or 2-D, or raise naming the row and column at fault."""
+    """Return regression targets as float64, 1-D or 2-D, or raise naming the row and column at fault.
+
+    NaN is a target that was not observed.
+    """
     _refuse_missing_argument(y, name)
     targets = as_float64(y, name)
     _check_shape(targets, n_rows, name)
     if targets.min() >= -_LARGEST_TARGET and targets.max() <= _LARGEST_TARGET:  # False for a NaN
         return targets
-    place = np.argwhere(~(np.abs(targets) <= _LARGEST_TARGET))[0]
-    value = targets[tuple(place)]
-    what = "NaN" if np.isnan(value) else f"infinity or a value too large ({value})"
-    raise ValueError(
-        f"{name} contains {what} in {_place(place)}; it must hold finite numbers of at most "
-        f"{_LARGEST_TARGET:g} in size."
-    )
+    too_large = np.abs(targets) > _LARGEST_TARGET
+    if too_large.any():
+        place = np.argwhere(too_large)[0]
+        raise ValueError(
+            f"{name} contains infinity or a value too large ({targets[tuple(place)]}) in {_place(place)}; it "
+            f"must hold finite numbers of at most {_LARGEST_TARGET:g} in size, or NaN (not observed)."
+        )
+    return targets
 
 
 def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) -> Array:
@@ -130,7 +134,8 @@ def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) 
     Parameters
     ----------
     y : array-like of shape (n_rows,), (n_rows, 1) or (n_rows, n_labels)
-        Labels (str, int, float or bool), or for several labels per row zeros and ones.
+        Labels (str, int, float or bool), or for several labels per row zeros, ones, and NaN for a label that
+        was not observed.
     n_rows : int
         Number of rows of X.
     name : str, default="y"
@@ -205,7 +210,7 @@ def _label_array(y: object, name: str) -> Array:
 
 
 def _checked_indicator(labels: Array, name: str) -> Array:
-    """Return a matrix of labels, all 0 or 1."""
+    """Return a matrix of labels, all 0 or 1, or NaN: not observed."""
     if labels.dtype.kind not in "biufO":
         raise ValueError(
             f"{name} has {labels.shape[1]} columns of dtype {labels.dtype}; several labels per row must be "
@@ -215,6 +220,8 @@ def _checked_indicator(labels: Array, name: str) -> Array:
         return labels
     matrix = as_float64(labels, name) if labels.dtype.kind == "O" else labels
     right = (matrix == 0) | (matrix == 1)
+    if matrix.dtype.kind == "f":
+        right |= np.isnan(matrix)
     if not right.all():
         place = np.argwhere(~right)[0]
         raise ValueError(

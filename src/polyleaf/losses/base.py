@@ -39,7 +39,11 @@ class Loss(ABC):
 
     @abstractmethod
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
-        """Return the best constant of each output."""
+        """Return the best constant of each output.
+
+        Here and below `weight` is that of rows, of shape (rows,), or of cells, of shape (rows, outputs); y
+        holds some allowed value in a cell of weight 0.
+        """
 
     @abstractmethod
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:

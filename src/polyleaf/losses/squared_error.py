@@ -33,7 +33,8 @@ class SquaredError(Loss):
         self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Return units near the largest residual (1 for ordinary targets), and weights 1 / var(y)."""
-        half = np.maximum(np.abs(y.max(axis=0) / 2 - base / 2), np.abs(y.min(axis=0) / 2 - base / 2))
+        least, most = _range(y, weight)
+        half = np.maximum(np.abs(most / 2 - base / 2), np.abs(least / 2 - base / 2))
         exponent = np.frexp(half)[1] + 1
         ordinary = (np.abs(exponent) <= _ORDINARY_EXPONENT) | (half == 0)
         self._unit = np.where(ordinary, 1.0, np.ldexp(1.0, np.clip(exponent, -1000, 1000)))
@@ -44,7 +45,7 @@ class SquaredError(Loss):
         mean = _mean(y, weight) / self._unit
         variance = _mean((y / self._unit - mean) ** 2, weight)
         # No split can tell the rows of a constant target apart; its variance may still be a rounding error.
-        constant = (y.max(axis=0) == y.min(axis=0)) | (variance < _SMALLEST_VARIANCE)
+        constant = (most == least) | (variance < _SMALLEST_VARIANCE)
         return self._unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
 
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
@@ -58,10 +59,22 @@ class SquaredError(Loss):
         return raw
 
 
+def _range(y: Array, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest of each target's values that count."""
+    if weight is None or weight.ndim == 1:
+        return y.min(axis=0), y.max(axis=0)
+    counts = weight > 0
+    return y.min(axis=0, where=counts, initial=np.inf), y.max(axis=0, where=counts, initial=-np.inf)
+
+
 def _mean(y: Array, weight: FloatArray | None) -> FloatArray:
-    share = None if weight is None else weight / weight.sum()
+    share = None if weight is None else weight / weight.sum(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.mean(y, axis=0) if share is None else share @ y
+        mean = np.mean(y, axis=0) if share is None else _sums(share, y)
     if not np.isfinite(mean).all():  # the sum left the range of float64
-        mean = np.mean(y / len(y), axis=0) * len(y) if share is None else (share / 2) @ y * 2
+        mean = np.mean(y / len(y), axis=0) * len(y) if share is None else _sums(share / 2, y) * 2
     return np.asarray(mean, dtype=np.float64)
+
+
+def _sums(share: FloatArray, y: Array) -> FloatArray:
+    return np.asarray(share @ y if share.ndim == 1 else np.einsum("ij,ij->j", share, y))

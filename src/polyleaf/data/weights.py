@@ -1,0 +1,213 @@
+"""Weights of rows and of single cells (row, output), and targets that were not observed.
+
+A cell of weight 0 has no say: no gradient, no share in base scores and metrics. A missing target is such a
+cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
+from polyleaf.data.targets import TargetCoding
+
+Cells = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weight of a cell is that of its row times its own.
+
+    Attributes
+    ----------
+    row : float64 ndarray of shape (rows,) or None
+        Positive: the mean over the row's cells. None: 1.
+    cell : float32 ndarray of shape (rows, outputs) or None
+        Relative to the row's. None: 1.
+    """
+
+    row: FloatArray | None
+    cell: Cells | None
+
+    @classmethod
+    def of(cls, weight: FloatArray | None) -> Weights:
+        """Take apart weights of shape (rows,) or (rows, outputs), of which no row is without weight."""
+        if weight is None:
+            return cls(None, None)
+        if weight.ndim == 1:
+            return cls(_none_if_ones(weight), None)
+        if (weight == weight[:, :1]).all():
+            return cls(_none_if_ones(np.ascontiguousarray(weight[:, 0])), None)
+        mean = weight.mean(axis=1)
+        return cls(_none_if_ones(mean), (weight / mean[:, np.newaxis]).astype(np.float32))
+
+    @property
+    def are_ones(self) -> bool:
+        """Whether all cells count the same."""
+        return self.row is None and self.cell is None
+
+    def whole(self) -> FloatArray | None:
+        """Return the weights of the cells where they differ, of the rows otherwise."""
+        if self.cell is None:
+            return self.row
+        cell = self.cell.astype(np.float64)
+        return cell if self.row is None else self.row[:, np.newaxis] * cell
+
+
+def _none_if_ones(weight: FloatArray) -> FloatArray | None:
+    return None if (weight == 1).all() else weight
+
+
+def check_cell_weights(weight: object, y: Array, name: str) -> FloatArray | None:
+    """Return weights as float64 of shape (rows,) or (rows, columns of y), finite and >= 0.
+
+    Raises
+    ------
+    ValueError
+        For another shape, a negative or non-finite weight, only zeros, or a sum that overflows.
+    """
+    if weight is None:
+        return None
+    weights = as_float64(weight, name)
+    if weights.ndim != 2:
+        return check_weights(weights, y.shape[0], name)
+    if scipy.sparse.issparse(y):
+        raise ValueError(
+            f"{name} has shape {weights.shape}; with a sparse y it must hold one weight per row."
+        )
+    columns = 1 if y.ndim == 1 else y.shape[1]
+    if weights.shape != (len(y), columns):
+        raise ValueError(
+            f"{name} has shape {weights.shape}; it must hold one weight per row, shape ({len(y)},), or "
+            f"one per row and column of y, shape ({len(y)}, {columns})."
+        )
+    checked = check_weights(weights.ravel(), weights.size, name)
+    assert checked is not None
+    return checked if columns == 1 else checked.reshape(weights.shape)
+
+
+def set_unobserved_aside(y: Array, weight: FloatArray | None) -> tuple[Array, FloatArray | None]:
+    """Give missing targets (NaN) the weight 0, and cells of weight 0 the target 0, whatever they held."""
+    if scipy.sparse.issparse(y) or y.dtype.kind != "f":
+        missing = None
+    else:
+        missing = np.isnan(y)
+        if not missing.any():
+            missing = None
+    if missing is not None:
+        if weight is None:
+            weight = np.ones(y.shape)
+        elif weight.ndim < y.ndim:
+            weight = np.repeat(weight[:, np.newaxis], y.shape[1], axis=1)
+        weight = np.where(missing, 0.0, weight)
+    if weight is not None and weight.ndim == y.ndim and (y.ndim == 2 or y.dtype.kind == "f"):
+        silent = weight == 0
+        if silent.any():
+            y = np.where(silent, np.zeros((), dtype=y.dtype), y)
+    return y, weight
+
+
+def drop_weightless(X: Array, y: Array, weight: FloatArray | None) -> tuple[Array, Array, FloatArray | None]:
+    """Remove the rows without any weight, so that they count nowhere."""
+    if weight is None:
+        return X, y, None
+    kept = weight > 0 if weight.ndim == 1 else (weight > 0).any(axis=1)
+    if not kept.all():
+        X, y, weight = X[kept], y[kept], weight[kept]
+    return X, y, weight
+
+
+def refuse_unobserved(
+    y: Array, weight: FloatArray | None, name: str, names: Sequence[str] | None = None
+) -> None:
+    """Raise where there is nothing to learn from: no row left, or a column of y without an observation."""
+    if y.shape[0] == 0:
+        raise ValueError(f"{name} holds no observation: all of it is NaN, or has weight 0.")
+    if weight is None or weight.ndim == 1:
+        return
+    empty = np.flatnonzero(~(weight > 0).any(axis=0))
+    if len(empty) > 0:
+        column = int(empty[0]) if names is None else names[empty[0]]
+        raise ValueError(
+            f"column {column!r} of {name} has no observation: all of it is NaN, or has weight 0. "
+            "Leave the column out."
+        )
+
+
+# --- weights of classes ------------------------------------------------------------------------------------
+
+ClassWeight = str | Mapping[Any, float] | Sequence[Mapping[Any, float]] | None
+
+
+def apply_class_weight(
+    class_weight: ClassWeight, y: Array, coding: TargetCoding, weight: FloatArray | None
+) -> FloatArray | None:
+    """Return the weights times those of the classes of y.
+
+    Parameters
+    ----------
+    class_weight : "balanced", dict, list of dict, or None
+        "balanced": classes (of each label: 0 and 1) get the same total weight. A dict has the weight of each
+        class; those it does not name have 1. Several labels: one dict for all of them or a list of dicts.
+    y : ndarray
+        As `coding` encodes it.
+    coding : TargetCoding
+        What y is.
+    weight : float64 ndarray of shape (rows,) or (rows, labels), or None
+        So far.
+    """
+    if class_weight is None:
+        return weight
+    if coding.sparse:
+        raise ValueError("class_weight does not go with a sparse y.")
+    classes = np.array([0, 1]) if coding.kind == "multilabel" else coding.classes
+    assert classes is not None
+    if coding.kind != "multilabel":
+        codes = (y[:, 0] if y.ndim == 2 else y).astype(np.intp)
+        factors = _factors(class_weight, classes, codes, weight, "class_weight")
+        return factors[codes] if weight is None else weight * factors[codes]
+    if isinstance(class_weight, list | tuple):
+        if len(class_weight) != coding.width:
+            raise ValueError(
+                f"class_weight has {len(class_weight)} entries, but y has {coding.width} labels; it must "
+                "have one for each."
+            )
+        each: Sequence[Any] = class_weight
+    else:
+        each = [class_weight] * coding.width
+    result = np.empty(y.shape)
+    for j, wanted in enumerate(each):
+        codes = y[:, j].astype(np.intp)
+        own = weight if weight is None or weight.ndim == 1 else weight[:, j]
+        factors = _factors(wanted, classes, codes, own, f"class_weight of label {j}")
+        result[:, j] = factors[codes] if own is None else own * factors[codes]
+    return result
+
+
+def _factors(
+    wanted: Any, classes: Array, codes: npt.NDArray[np.intp], weight: FloatArray | None, name: str
+) -> FloatArray:
+    """Return the weight of each class."""
+    if isinstance(wanted, str):
+        total = np.bincount(codes, weight, len(classes)).astype(np.float64)
+        balanced = np.ones(len(classes))
+        np.divide(total.sum(), len(classes) * total, out=balanced, where=total > 0)
+        return balanced
+    if not isinstance(wanted, Mapping):
+        raise ValueError(f"{name} must be a dict of class weights; got {wanted!r}.")
+    factors = np.ones(len(classes))
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    for label, value in wanted.items():
+        if label not in position:
+            known = ", ".join(map(repr, list(position)[:10]))
+            raise ValueError(
+                f"{name} has the class {label!r}, which y does not hold; its classes are {known}."
+            )
+        factors[position[label]] = value
+    return factors
