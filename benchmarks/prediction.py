@@ -10,12 +10,9 @@ so that a slow minute of the machine touches each of them. Training takes most o
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from time import perf_counter, sleep
@@ -24,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from speed import HERE, OURS, TITLES, cpu_model, log, positive, ratio, table_row, write
+from report import describe_run
+from speed import HERE, OURS, TITLES, log, positive, ratio, table_row, write
 from systems import SYSTEMS, System, version
 from works import WORKS, Work
 
@@ -53,7 +51,7 @@ class WorkResult:
 
 def main() -> None:
     options = parse_arguments()
-    started = datetime.now(UTC)
+    run = describe_run(SYSTEMS[system].package for system in options.systems)
     systems = [name for name in options.systems if version(name) is not None]
     notes = [f"{TITLES[name]}: not installed" for name in options.systems if name not in systems]
     results = []
@@ -64,8 +62,8 @@ def main() -> None:
             notes.append(f"{name}: skipped, {work.file} is not in the data folder (--data-dir)")
             continue
         results.append(run_work(work, file, systems, options))
-        write(report(options, started, results, notes), options.out)
-    text = report(options, started, results, notes)
+        write(report(options, run, results, notes), options.out)
+    text = report(options, run, results, notes)
     write(text, options.out)
     print(text)
 
@@ -105,20 +103,11 @@ def seconds(call: Callable[[NDArray[Any]], object], rows: NDArray[Any]) -> float
     return perf_counter() - start
 
 
-def report(
-    options: argparse.Namespace, started: datetime, results: list[WorkResult], notes: list[str]
-) -> str:
-    versions = ", ".join(
-        f"{package} {installed}"
-        for package, installed in dict.fromkeys((SYSTEMS[s].package, version(s)) for s in options.systems)
-        if installed is not None
-    )
+def report(options: argparse.Namespace, run: list[str], results: list[WorkResult], notes: list[str]) -> str:
     lines = [
         "# Prediction",
         "",
-        f"- Date: {started:%Y-%m-%d %H:%M} UTC",
-        f"- Machine: {cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
-        f"- Versions: Python {platform.python_version()}, numpy {np.__version__}, {versions}",
+        *run,
         f"- {options.threads} threads each; {options.rounds} rounds; median of {options.repeats} repeats, "
         f"{SINGLE_ROWS} single rows in each",
         *(f"- {note}" for note in notes),

@@ -13,9 +13,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import platform
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -29,8 +27,8 @@ from numpy.typing import NDArray
 
 from measure import WARM_UP, Watch
 from polyleaf import PolyleafClassifier
-from speed import DISTURBED, HERE, cpu_model, log, positive, ratio, table_row
-from systems import version
+from report import describe_run
+from speed import DISTURBED, HERE, log, positive, ratio, table_row
 from works import LEARNING_RATE, synthetic
 
 MAX_DEPTH = 6
@@ -82,15 +80,14 @@ class Growth:
 
 def main() -> None:
     options = parse_arguments()
-    started = datetime.now(UTC)
-    load = os.getloadavg()[0]
+    run = describe_run(())
     watch = Watch()
     doublings = QUICK_DOUBLINGS if options.quick else DOUBLINGS
     growths = [
         measure_growth(quantity, doublings, options.rounds, options.repeats, options.threads)
         for quantity in STARTS
     ]
-    text = report(options, started, load, watch.others(), growths)
+    text = report(options, run, watch.others(), growths)
     options.out_dir.mkdir(parents=True, exist_ok=True)
     (options.out_dir / "scaling.md").write_text(text)
     draw(growths, options.out_dir / "scaling.png")
@@ -148,16 +145,12 @@ def round_seconds(size: Size, rounds: int, threads: int) -> float:
     return median(np.diff(ends[WARM_UP - 1 :]).tolist())
 
 
-def report(options: Any, started: datetime, load: float, others: float, growths: list[Growth]) -> str:
+def report(options: Any, run: list[str], others: float, growths: list[Growth]) -> str:
     worst = max(growths, key=lambda growth: growth.largest_ratio)
     lines = [
         "# Growth of cost",
         "",
-        f"- Date: {started:%Y-%m-%d %H:%M} UTC",
-        f"- Machine: {cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}; "
-        f"load {load:.2f} at the start",
-        f"- Versions: Python {platform.python_version()}, numpy {np.__version__}, "
-        f"polyleaf {version('polyleaf')}",
+        *run,
         f"- {options.threads} threads; of a fit the median of {options.rounds} rounds timed after {WARM_UP} "
         f"that are not; median of {options.repeats} fits",
         f"- Softmax, diagonal Hessian, all outputs, depth {MAX_DEPTH}, learning rate {LEARNING_RATE}, "

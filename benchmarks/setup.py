@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
-import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +26,8 @@ from numpy.typing import NDArray
 from polyleaf import PolyleafRegressor
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import check_features
-from speed import HERE, cpu_model, log, positive, ratio, table_row
+from report import describe_run
+from speed import HERE, log, positive, ratio, table_row
 from systems import version
 from works import WORKS
 
@@ -122,16 +121,13 @@ def row(name: str, X: Table, max_bins: int, seconds: Times) -> str:
 def main() -> None:
     options = parse_arguments()
     systems = [system for system in BINNERS if version(system) is not None]
-    versions = ", ".join(f"{system} {version(system)}" for system in systems)
     header = ["table", "rows x features", "bins"]
     for system in systems:
         header += [f"{TITLES[system]} s"] + ([] if system == OURS else ["x", "x of the fastest"])
     lines = [
         "# Set-up",
         "",
-        f"- Machine: {cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}; "
-        f"load {os.getloadavg()[0]:.2f} at the start",
-        f"- Versions: Python {platform.python_version()}, numpy {np.__version__}, {versions}",
+        *describe_run(systems),
         f"- {options.threads} threads each; median of {options.repeats} turns",
         "- x: seconds of that system / seconds of polyleaf (above 1: polyleaf is faster)",
         "",

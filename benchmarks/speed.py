@@ -13,19 +13,16 @@ import argparse
 import json
 import math
 import os
-import platform
 import signal
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-import numpy as np
-
 from measure import WARM_UP, Measurement
+from report import describe_run
 from systems import SYSTEMS, version
 from works import WORKS, Split, Work
 
@@ -85,8 +82,7 @@ def main() -> None:
     options = parse_arguments()
     # A polite kill ends the running process and removes the rows too, as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    started = datetime.now(UTC)
-    load = os.getloadavg()[0]
+    run = describe_run(SYSTEMS[system].package for system in options.systems)
     notes = [f"{TITLES[name]}: not installed" for name in options.systems if version(name) is None]
     systems = [name for name in options.systems if version(name) is not None]
     results: list[WorkResult] = []
@@ -100,10 +96,10 @@ def main() -> None:
                 continue
             results.append(run_work(work, work.make(file), systems, options))
             # After each work, so that an interrupted run keeps what it has.
-            write(report(options, started, load, results, notes), options.out)
+            write(report(options, run, results, notes), options.out)
     except KeyboardInterrupt:
         notes.append("interrupted: the works after the last one shown were not measured")
-    text = report(options, started, load, results, notes)
+    text = report(options, run, results, notes)
     write(text, options.out)
     print(text)
 
@@ -161,21 +157,11 @@ def run_process(work: Work, system: str, folder: Path, options: Options) -> Meas
     return Measurement(**json.loads(result.read_text()))
 
 
-def report(
-    options: Options, started: datetime, load: float, results: list[WorkResult], notes: list[str]
-) -> str:
-    versions = ", ".join(
-        f"{package} {installed}"
-        for package, installed in dict.fromkeys((SYSTEMS[s].package, version(s)) for s in options.systems)
-        if installed is not None
-    )
+def report(options: Options, run: list[str], results: list[WorkResult], notes: list[str]) -> str:
     lines = [
         "# Speed",
         "",
-        f"- Date: {started:%Y-%m-%d %H:%M} UTC",
-        f"- Machine: {cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}; "
-        f"load {load:.2f} at the start",
-        f"- Versions: Python {platform.python_version()}, numpy {np.__version__}, {versions}",
+        *run,
         f"- {options.threads} threads each; {options.rounds} rounds timed after {WARM_UP} that are not; "
         f"median of {options.repeats} repeats",
     ]
@@ -259,15 +245,6 @@ def ratio(theirs: float, ours: float | None) -> str:
 
 def table_row(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    named = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or "unknown CPU")
 
 
 def write(text: str, out: Path | None) -> None:
