@@ -128,7 +128,7 @@ def main() -> None:
         "# Tables with categories and gaps",
         "",
         *describe_run(("lightgbm",)),
-        f"- {options.splits} random splits; means with standard deviations, the difference with its standard error",
+        f"- {options.splits} random splits; means and standard deviations, differences with standard errors",
         "",
         f"| data | {' | '.join(SYSTEMS)} | difference |",
         "| --- | ---: | ---: | ---: |",
