@@ -201,8 +201,8 @@ class SparseLabels(Method):
         model = self._model()
         model.set_params(**_parameters(growth, effort.max_rounds, effort.threads))
         model.set_params(early_stopping_rounds=effort.patience, eval_metric="top1_accuracy")
-        # As a matrix that is not sparse: the forest is the same to the last bit, and with labels as few as here
-        # the histograms of all of them take less time.
+        # Not as a sparse matrix: the forest is the same to the last bit, and with labels as few as here the
+        # histograms of all of them take less time.
         y_train, y_test = (self._labels(y, kind).toarray() for y in (split.y_train, split.y_test))
         begin = perf_counter()
         model.fit(split.x_train, y_train, eval_set=[(split.x_test, y_test)])
