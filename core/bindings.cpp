@@ -99,14 +99,24 @@ const T* data_or_null(const std::optional<Vector<T>>& vector, std::size_t size, 
 }
 
 BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& weight, std::optional<int> max_bins,
-                       int n_threads) {
-  const MatrixView x = view_of(table);
+                       int n_threads, std::size_t first_column) {
+  MatrixView x = view_of(table);
+  x.first_column = first_column;
   const double* w = data_or_null(weight, x.n_rows, "weight: one value per row");
   expect(x.n_rows > 0 && x.n_columns > 0, "the table is empty");
   expect(x.n_rows <= 0x1fffffff, "at most 2^29 - 1 rows");
   expect(!max_bins || (*max_bins >= 2 && *max_bins <= 65534), "max_bins must lie in 2..65534");
   nb::gil_scoped_release release;
   return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), n_threads), n_threads);
+}
+
+BinnedMatrix join_parts(const nb::list& parts, int n_threads) {
+  std::vector<BinnedMatrix> owned;
+  for (nb::handle part : parts) owned.push_back(std::move(nb::cast<BinnedMatrix&>(part)));
+  expect(!owned.empty(), "nothing to join");
+  for (const BinnedMatrix& part : owned) expect(part.n_rows == owned.front().n_rows, "parts of different rows");
+  nb::gil_scoped_release release;
+  return join_columns(std::move(owned), n_threads);
 }
 
 nb::object encode_table(const Table& table, const BinnedMatrix& matrix, int n_threads) {
@@ -470,7 +480,9 @@ NB_MODULE(_core, m) {
       .def(
           "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode_table(x, b, n_threads); },
           "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.");
-  m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a);
+  m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a,
+        "first_column"_a = 0);
+  m.def("join_columns", &join_parts, "parts"_a, "n_threads"_a, "Tables of the same rows side by side; empties them.");
 
   nb::class_<TreeGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
       .def(nb::init<>())

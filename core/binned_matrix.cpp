@@ -186,6 +186,29 @@ void list_all_entries(BinnedMatrix& matrix, int n_threads) {
   });
 }
 
+// Where a column's codes are to be copied from.
+struct CodeSource {
+  FeatureTile* tile = nullptr;
+  std::size_t position = 0;
+};
+
+// Copies rows [begin, end) of a tile's columns; in a sparse tile also counts the entries each row will have.
+template <class Code>
+void copy_codes(const std::vector<CodeSource>& sources, std::size_t begin, std::size_t end, FeatureTile& tile) {
+  const std::size_t k = tile.n_features();
+  Code* to = reinterpret_cast<Code*>(tile.codes.data());
+  for (std::size_t position = 0; position < k; ++position) {
+    const CodeSource& source = sources[static_cast<std::size_t>(tile.features[position])];
+    const std::size_t step = source.tile->n_features();
+    const Code* from = reinterpret_cast<const Code*>(source.tile->codes.data()) + source.position;
+    for (std::size_t row = begin; row < end; ++row) to[row * k + position] = from[row * step];
+    if (!tile.sparse) continue;
+    const auto frequent = static_cast<Code>(tile.frequent_slot[position] - tile.slot_begin[position]);
+    for (std::size_t row = begin; row < end; ++row)
+      tile.row_begin[row + 1] += to[row * k + position] != frequent ? 1 : 0;
+  }
+}
+
 }  // namespace
 
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads) {
@@ -207,6 +230,47 @@ BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, in
   });
   list_all_entries(matrix, n_threads);
   return matrix;
+}
+
+BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads) {
+  BinnedMatrix joined;
+  joined.n_rows = parts.front().n_rows;
+  std::vector<Frequent> frequent;
+  std::vector<CodeSource> sources;
+  for (BinnedMatrix& part : parts) {
+    for (FeatureBins& bins : part.features) {
+      FeatureTile& tile = part.tiles[bins.tile];
+      const std::size_t position = bins.position;
+      frequent.push_back({tile.frequent_slot[position] - tile.slot_begin[position], tile.sparse});
+      sources.push_back({&tile, position});
+      joined.n_slots += bins.n_bins();
+      joined.features.push_back(std::move(bins));
+    }
+    for (FeatureTile& tile : part.tiles) {  // listed anew
+      tile.row_begin = {};
+      tile.entries = Buffer<std::uint16_t>();
+    }
+  }
+  lay_out_tiles(joined, frequent);
+  const std::size_t n_blocks = (joined.n_rows + kBlockRows - 1) / kBlockRows;
+  for (FeatureTile& tile : joined.tiles) {
+    const std::size_t work = joined.n_rows * tile.n_features();
+    parallel_for(work < kParallelWork ? 1 : n_threads, n_blocks, [&](std::size_t block, int) {
+      const std::size_t begin = block * kBlockRows;
+      const std::size_t end = std::min(joined.n_rows, begin + kBlockRows);
+      if (tile.wide)
+        copy_codes<std::uint16_t>(sources, begin, end, tile);
+      else
+        copy_codes<std::uint8_t>(sources, begin, end, tile);
+    });
+    // Tiles of a kind are copied in the order of their features: this was the last look at the tiles that end here.
+    for (const std::int32_t feature : tile.features) {
+      const CodeSource& source = sources[static_cast<std::size_t>(feature)];
+      if (source.position + 1 == source.tile->n_features()) source.tile->codes = Buffer<std::uint8_t>();
+    }
+  }
+  list_all_entries(joined, n_threads);
+  return joined;
 }
 
 std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matrix, int n_threads) {

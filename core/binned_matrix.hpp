@@ -62,6 +62,10 @@ struct BinnedMatrix {
 
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads);
 
+// The tables side by side as one, with the layout of a table that was binned as a whole. Their rows are the same; their
+// memory is given back as they are copied.
+BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads);
+
 // The bins of other rows, rows x features. The bin of a value is the first b with value <= cuts[b]; NaN has the code
 // after the last bin, also in a column where training saw none.
 std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matrix, int n_threads);

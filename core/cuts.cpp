@@ -354,8 +354,9 @@ std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int
       if (block.size() < panel.count * n) block = Buffer<Value>(panel.count * n);
       load_block(x, 0, n, panel.first, panel.count, block.data(), n);
       for (std::size_t c = 0; c < panel.count; ++c)
-        column_cuts(block.data() + c * n, n, panel.first + c, weight, static_cast<std::size_t>(max_bins),
-                    scratch[static_cast<std::size_t>(thread)], columns[panel.first + c]);
+        column_cuts(block.data() + c * n, n, x.first_column + panel.first + c, weight,
+                    static_cast<std::size_t>(max_bins), scratch[static_cast<std::size_t>(thread)],
+                    columns[panel.first + c]);
     });
   });
   return columns;

@@ -19,6 +19,7 @@ struct MatrixView {
   std::size_t n_columns = 0;
   std::ptrdiff_t row_stride = 0;     // bytes
   std::ptrdiff_t column_stride = 0;  // bytes
+  std::size_t first_column = 0;      // where a block of columns begins in its table: for errors
 
   const char* at(std::size_t row, std::size_t column) const {
     return data + static_cast<std::ptrdiff_t>(row) * row_stride + static_cast<std::ptrdiff_t>(column) * column_stride;

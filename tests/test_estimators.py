@@ -11,7 +11,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.exceptions import DataConversionWarning, NotFittedError
@@ -205,7 +204,7 @@ def test_tags():
     for model in (PolyleafRegressor(), PolyleafClassifier()):
         tags = model.__sklearn_tags__()
         assert tags.input_tags.allow_nan
-        assert not tags.input_tags.sparse
+        assert tags.input_tags.sparse
         assert tags.target_tags.multi_output
     assert PolyleafClassifier().__sklearn_tags__().classifier_tags.multi_label
     assert is_regressor(PolyleafRegressor())
@@ -569,7 +568,6 @@ BAD_FITS = [
     (X.astype(complex), Y1, {}, "X: Complex data not supported"),
     (X.astype(str), Y1, {}, "X has dtype"),
     (pd.DataFrame({"a": [1.0] * N, "city": ["Rome"] * N}), Y1, {}, "X: column 'city' holds no numbers"),
-    (scipy.sparse.csr_array(X), Y1, {}, "X is a sparse matrix"),
     (X, Y1[:-1], {}, rf"y has {N - 1} row\(s\), but its X has {N}"),
     (X, None, {}, "target y is None"),
     (X, Y1[:0], {}, "y has 0 row"),

@@ -139,9 +139,10 @@ def test_object_that_is_no_number_is_a_type_error():
 
 
 @pytest.mark.parametrize("container", [scipy.sparse.csr_array, scipy.sparse.coo_matrix])
-def test_sparse_is_refused(container):
-    with pytest.raises(TypeError, match="X is a sparse matrix"):
-        read(container(np.eye(3)))
+def test_sparse_stays_sparse(container):
+    table = read(container(np.eye(3)))
+    assert isinstance(table, scipy.sparse.csr_array)
+    np.testing.assert_array_equal(table.toarray(), np.eye(3))
 
 
 def test_object_columns_of_numbers_become_float64():

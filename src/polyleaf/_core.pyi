@@ -14,8 +14,13 @@ class BinnedMatrix:
     def encode(self, table: npt.NDArray[Any], n_threads: int) -> npt.NDArray[np.uint16]: ...
 
 def bin_table(
-    table: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None, max_bins: int | None, n_threads: int
+    table: npt.NDArray[Any],
+    weight: npt.NDArray[np.float64] | None,
+    max_bins: int | None,
+    n_threads: int,
+    first_column: int = 0,
 ) -> BinnedMatrix: ...
+def join_columns(parts: list[BinnedMatrix], n_threads: int) -> BinnedMatrix: ...
 
 class TreeGrower:
     def __init__(self) -> None: ...

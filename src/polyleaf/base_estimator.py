@@ -6,6 +6,7 @@ import copy
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,8 @@ from polyleaf.data.inputs import (
     check_features,
     read_eval_sets,
 )
+from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.target_frames import FrameMaker, frame_maker, read_target_input
 from polyleaf.data.targets import TargetCoding, TargetKind
 from polyleaf.data.weights import (
     Weights,
@@ -76,6 +79,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
+    target_names_: npt.NDArray[np.object_]
     n_outputs_: int
     n_estimators_: int
     best_iteration_: int
@@ -107,11 +111,14 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            The features: numbers, with NaN for a missing value.
-        y : array-like of shape (n_rows,) or (n_rows, n_columns)
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            The features: numbers, with NaN (in a frame: null, too) for a missing value. Frames are those of
+            pandas, polars and pyarrow. A SciPy sparse matrix is never made dense as a whole; its zeros are
+            values.
+        y : array-like or data frame of shape (n_rows,) or (n_rows, n_columns)
             The targets, the class labels, or a matrix of 0 and 1 with one column per label. NaN in a target
-            or in a matrix of labels means "not observed": that cell takes no part in anything.
+            or in a matrix of labels means "not observed": that cell takes no part in anything. The names of
+            a frame's columns are kept in `target_names_`.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of the rows, or of each target or label of each row, >= 0. A row of weight 0 is treated as
             if it were not there, a cell of weight 0 as if it were not observed.
@@ -133,9 +140,10 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
                 "pass eval_set to fit, or set early_stopping_rounds=None."
             )
         checked = copy.copy(self)  # takes the features' number and names while the input is being read
-        rows = EvalInput("training", X, y, sample_weight, "X", "y", "sample_weight")
+        target = read_target_input(y, "y")
+        rows = EvalInput("training", X, target.values, sample_weight, "X", "y", "sample_weight")
         table, labels, weight = checked._read_rows(rows, reset=True)
-        coding = self._learn_coding(labels)
+        coding = replace(self._learn_coding(labels), names=target.names, frame=target.frame)
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
         settings = self._settings(params, coding, loss.name)
@@ -161,16 +169,21 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             raise KeyboardInterrupt
         return self
 
-    def _read_rows(self, rows: EvalInput, *, reset: bool) -> tuple[Array, Array, FloatArray | None]:
+    def _read_rows(
+        self, rows: EvalInput, *, reset: bool
+    ) -> tuple[Array | SparseTable, Array, FloatArray | None]:
         X = check_features(self, rows.X, reset=reset, name=rows.X_name)
-        y = self._read_y(rows.y, len(X), rows.y_name, warn=reset)
+        y = self._read_y(rows.y, X.shape[0], rows.y_name, warn=reset)
         weight = check_cell_weights(rows.weight, y, rows.weight_name)
         X, y, weight = drop_weightless(X, *set_unobserved_aside(y, weight))
         refuse_unobserved(y, weight if reset else None, rows.y_name)
-        return X, y, weight
+        # Training and evaluation read a sparse table column by column.
+        return X if isinstance(X, np.ndarray) else scipy.sparse.csc_array(X), y, weight
 
     def _eval_dataset(self, rows: EvalInput, coding: TargetCoding) -> Dataset:
-        X, y, weight = self._read_rows(rows, reset=False)
+        target = read_target_input(rows.y, rows.y_name)
+        coding.check_names(target.names, rows.y_name)
+        X, y, weight = self._read_rows(replace(rows, y=target.values), reset=False)
         return Dataset(rows.name, X, coding.encode(y, rows.y_name), Weights.of(weight))
 
     def _make_loss(self, coding: TargetCoding) -> Loss:
@@ -231,6 +244,10 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        if coding.names is not None:
+            self.target_names_ = np.array(coding.names, dtype=object)
+        elif hasattr(self, "target_names_"):
+            del self.target_names_
         self.n_outputs_ = forest.n_outputs
         self.n_estimators_ = forest.n_rounds
         self.best_iteration_ = min(result.best_iteration, forest.n_rounds - 1)
@@ -255,7 +272,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
             The features.
         n_rounds : int, default=None
             Number of rounds to use; None: up to the best one.
@@ -305,7 +322,16 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """Check a parameter that counts after fit too, and may have been set since."""
         parameters_of(self._kind)[name].rule.check(name, getattr(self, name))
 
-    def _ready(self, X: object, n_rounds: int | None) -> tuple[Array, int, int]:
+    def _frame_maker(self, X: object, as_frame: object) -> FrameMaker | None:
+        """Return what makes frames of predictions, None where arrays are wanted; before any work is done."""
+        if not isinstance(as_frame, bool | np.bool_):
+            raise TypeError(f"as_frame must be True or False; got {as_frame!r}.")
+        if not as_frame:
+            return None
+        self._check_is_fitted()
+        return frame_maker(X, self._coding.frame)
+
+    def _ready(self, X: object, n_rounds: int | None) -> tuple[Array | SparseTable, int, int]:
         """Return the checked table, the number of rounds and the number of threads of a prediction."""
         self._check_is_fitted()
         self._check_param("n_jobs")

@@ -11,6 +11,7 @@ import scipy.sparse
 
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.weights import Weights
 from polyleaf.growth.sampling import Sampler
 from polyleaf.growth.structure import FloatMatrix, Hessian, StructurePlan
@@ -29,7 +30,7 @@ class Dataset:
     ----------
     name : str
         Key in ``evals_result_``.
-    X : ndarray of shape (rows, features)
+    X : ndarray or csc_array of shape (rows, features)
         Any real dtype and strides.
     y : ndarray
         Class codes (int32), or float64 of shape (rows, outputs).
@@ -38,7 +39,7 @@ class Dataset:
     """
 
     name: str
-    X: Array
+    X: Array | SparseTable
     y: Array
     weights: Weights
 
@@ -168,7 +169,7 @@ class _Trainer:
         joint = settings.multi_strategy == "multi_output_tree"
         self.trees_per_round = 1 if joint else loss.n_outputs
         self._sampler = Sampler(
-            n_rows=len(data.X),
+            n_rows=data.X.shape[0],
             n_features=data.X.shape[1],
             seed=settings.seed,
             subsample=settings.subsample,
@@ -189,7 +190,7 @@ class _Trainer:
         self._start()
 
     def _start(self) -> None:
-        self._raw = np.tile(self._base, (len(self._data.X), 1))
+        self._raw = np.tile(self._base, (self._data.X.shape[0], 1))
 
     def round(self, number: int) -> list[tuple[Tree, int]]:
         """Grow one round's trees and add them to the training scores."""
@@ -288,7 +289,7 @@ class _Monitor:
 
     def __post_init__(self) -> None:
         self._weights = [data.weights.whole() for data in self.evals]
-        self._scores = [np.tile(self.base / self.unit, (len(data.X), 1)) for data in self.evals]
+        self._scores = [np.tile(self.base / self.unit, (data.X.shape[0], 1)) for data in self.evals]
         self.history = {data.name: {metric.name: [] for metric in self.metrics} for data in self.evals}
 
     def measure(self, latest_round: Forest) -> None:

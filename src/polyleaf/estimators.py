@@ -41,6 +41,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, when `X` had any.
+    target_names_ : ndarray of str
+        Names of the targets, when `y` had any.
     n_outputs_ : int
         Number of targets.
     n_estimators_ : int
@@ -130,6 +132,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
 
@@ -139,22 +142,29 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
     def _learn_coding(self, y: Array) -> TargetCoding:
         return regression_coding(y)
 
-    def predict(self, X: Any, *, n_rounds: int | None = None) -> FloatArray:
+    def predict(self, X: Any, *, n_rounds: int | None = None, as_frame: bool = False) -> Any:
         """Predict the targets.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            The features.
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            The features. A frame must have the columns of ``fit``, in the same order.
         n_rounds : int, default=None
             Number of rounds to use; None: up to the best one.
+        as_frame : bool, default=False
+            Whether to return a data frame: of the kind of `X` (pandas: with its index), or of the kind that y
+            had in ``fit`` when `X` is none. Its columns are `target_names_`, or "target_0", "target_1", ...
 
         Returns
         -------
-        ndarray of shape (n_rows,) or (n_rows, n_targets)
+        ndarray of shape (n_rows,) or (n_rows, n_targets), or data frame
             float64, with the dimension that y had in ``fit``.
         """
-        return self._shaped(self._raw(X, n_rounds))
+        make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
+        prediction = self._shaped(self._raw(X, n_rounds))
+        if make_frame is None:
+            return prediction
+        return make_frame(prediction, self._coding.columns_of_predictions())
 
     def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[FloatArray]:
         """Return an iterator over the predictions after each round; parameters as in `predict`."""
@@ -181,6 +191,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, when `X` had any.
+    target_names_ : ndarray of str
+        Names of the labels, or of the one column of classes, when `y` had any.
     n_outputs_ : int
         Number of scores per row: one per class or label, one for two classes.
     n_estimators_ : int
@@ -276,6 +288,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
@@ -298,49 +311,73 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             self.classes_ = coding.classes
 
     def predict(
-        self, X: Any, *, sparse: bool | None = None, top_k: int | None = None, n_rounds: int | None = None
-    ) -> Array:
+        self,
+        X: Any,
+        *,
+        sparse: bool | None = None,
+        top_k: int | None = None,
+        n_rounds: int | None = None,
+        as_frame: bool = False,
+    ) -> Any:
         """Predict the class of each row, or its labels.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            The features.
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            The features. A frame must have the columns of ``fit``, in the same order.
         sparse : bool, default=None
             With several labels per row, whether 0 and 1 are returned as a SciPy CSR array. None: as y was in
-            ``fit``.
+            ``fit``, unless a frame is asked for.
         top_k : int, default=None
             With several classes or labels, return the numbers of the `top_k` columns (of `classes_`) with the
             largest scores instead, best first.
         n_rounds : int, default=None
             Number of rounds to use; None: up to the best one.
+        as_frame : bool, default=False
+            Whether to return a data frame: of the kind of `X` (pandas: with its index), or of the kind that y
+            had in ``fit`` when `X` is none. Its columns are `target_names_`; without these "class", or
+            "label_0", "label_1", ...; with `top_k` "top_1", "top_2", ...
 
         Returns
         -------
-        ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, top_k), or csr_array
-            No dense array of rows x labels is made for the last two.
+        ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, top_k), csr_array, or data frame
+            No dense array of rows x labels is made for the third and the fourth.
         """
+        make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
         if top_k is not None:
             Integer(1, self._coding_of_fit().n_outputs).check("top_k", top_k)
-            return np.concatenate([_largest(raw, int(top_k)) for raw in self._raw_blocks(X, n_rounds)])
+            best = np.concatenate([_largest(raw, int(top_k)) for raw in self._raw_blocks(X, n_rounds)])
+            if make_frame is None:
+                return best
+            return make_frame(best, [f"top_{place}" for place in range(1, best.shape[1] + 1)])
         if sparse is None:
-            sparse = self._coding_of_fit().sparse
+            sparse = self._coding_of_fit().sparse and make_frame is None
         if not sparse:
-            return self._decided(self._raw(X, n_rounds))
+            decided = self._decided(self._raw(X, n_rounds))
+            if make_frame is None:
+                return decided
+            return make_frame(decided, self._coding.columns_of_predictions())
         if self._coding.kind != "multilabel":
             raise ValueError("sparse=True needs a problem of several labels per row.")
+        if make_frame is not None:
+            raise ValueError("sparse=True and as_frame=True exclude each other: a frame is dense.")
         blocks = [scipy.sparse.csr_array(self._decided(raw)) for raw in self._raw_blocks(X, n_rounds)]
-        return scipy.sparse.csr_array(scipy.sparse.vstack(blocks, format="csr"))  # type: ignore[return-value]
+        return scipy.sparse.csr_array(scipy.sparse.vstack(blocks, format="csr"))
 
-    def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> FloatArray:
+    def predict_proba(self, X: Any, *, n_rounds: int | None = None, as_frame: bool = False) -> Any:
         """Predict the probability of each class or label; parameters as in `predict`.
 
         Returns
         -------
-        ndarray of shape (n_rows, n_classes) or (n_rows, n_labels)
-            In the order of `classes_`.
+        ndarray of shape (n_rows, n_classes) or (n_rows, n_labels), or data frame
+            In the order of `classes_`. The columns of a frame are the classes, written as str, or the names
+            of the labels.
         """
-        return self._probabilities(self._raw(X, n_rounds))
+        make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
+        probability = self._probabilities(self._raw(X, n_rounds))
+        if make_frame is None:
+            return probability
+        return make_frame(probability, self._coding.columns_of_probabilities())
 
     def decision_function(self, X: Any, *, n_rounds: int | None = None) -> FloatArray:
         """Return the raw scores; parameters as in `predict`.
@@ -371,8 +408,10 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
     def _raw_blocks(self, X: Any, n_rounds: int | None) -> Iterator[FloatArray]:
         """Return the raw scores of some rows at a time."""
         table, rounds, threads = self._ready(X, n_rounds)
+        if not isinstance(table, np.ndarray):
+            table = scipy.sparse.csr_array(table)
         step = max(1, _BLOCK_CELLS // self._coding.n_outputs)
-        for begin in range(0, len(table), step):
+        for begin in range(0, table.shape[0], step):
             yield self._forest.predict_raw(table[begin : begin + step], n_rounds=rounds, n_threads=threads)
 
     def _decided(self, raw: FloatArray) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sparse_tables import DenseRows, SparseTable
 from polyleaf.growth.tree import Tree
 
 # Names of the arrays, their dtypes and what they run over. This is the model file's layout, too.
@@ -131,29 +132,74 @@ class Forest:
         """Number of boosting rounds."""
         return self.n_trees // self.trees_per_round
 
-    def predict_raw(self, X: Array, n_rounds: int | None = None, n_threads: int = 1) -> FloatArray:
+    def predict_raw(
+        self, X: Array | SparseTable, n_rounds: int | None = None, n_threads: int = 1
+    ) -> FloatArray:
         """Return the raw scores, float64 of shape (rows, outputs), after `n_rounds` rounds (None: all)."""
-        raw = self._start(len(X))
-        self._predictor.add(X, 0, self._trees(n_rounds), raw, n_threads)
+        raw = self._start(X.shape[0])
+        if isinstance(X, np.ndarray):  # one call less where a single row counts
+            self._predictor.add(X, 0, self._trees(n_rounds), raw, n_threads)
+        else:
+            self._add(X, 0, self._trees(n_rounds), raw, n_threads)
         return self._finish(raw)
 
-    def add_to(self, X: Array, score: FloatArray, n_threads: int = 1) -> None:
+    def add_to(self, X: Array | SparseTable, score: FloatArray, n_threads: int = 1) -> None:
         """Add all trees to scores that are kept in units."""
-        self._predictor.add(X, 0, self.n_trees, score, n_threads)
+        self._add(X, 0, self.n_trees, score, n_threads)
 
-    def staged_raw(self, X: Array, n_threads: int = 1, n_rounds: int | None = None) -> Iterator[FloatArray]:
+    def staged_raw(
+        self, X: Array | SparseTable, n_threads: int = 1, n_rounds: int | None = None
+    ) -> Iterator[FloatArray]:
         """Yield the raw scores after each round, a new array each time."""
-        raw = self._start(len(X))
+        raw = self._start(X.shape[0])
+        table = X if isinstance(X, np.ndarray) else DenseRows(X, self._used_features)
         for begin in range(0, self._trees(n_rounds), self.trees_per_round):
-            self._predictor.add(X, begin, begin + self.trees_per_round, raw, n_threads)
+            self._add(table, begin, begin + self.trees_per_round, raw, n_threads)
             yield self._finish(raw.copy())
 
-    def apply(self, X: Array, n_rounds: int | None = None, n_threads: int = 1) -> npt.NDArray[np.int32]:
+    def apply(
+        self, X: Array | SparseTable, n_rounds: int | None = None, n_threads: int = 1
+    ) -> npt.NDArray[np.int32]:
         """Return, per row and tree, the node (counted within its tree) of the leaf the row falls into."""
         n_trees = self._trees(n_rounds)
         if n_trees == 0:
-            return np.empty((len(X), 0), dtype=np.int32)
-        return self._predictor.apply(X, 0, n_trees, n_threads)
+            return np.empty((X.shape[0], 0), dtype=np.int32)
+        if isinstance(X, np.ndarray):
+            return self._predictor.apply(X, 0, n_trees, n_threads)
+        predictor = self._on_used_features._predictor
+        leaves = np.empty((X.shape[0], n_trees), dtype=np.int32)
+        for rows, block in DenseRows(X, self._used_features):
+            leaves[rows] = predictor.apply(block, 0, n_trees, n_threads)
+        return leaves
+
+    def _add(
+        self, X: Array | SparseTable | DenseRows, begin: int, end: int, raw: FloatArray, n_threads: int
+    ) -> None:
+        """Add trees [begin, end) to scores in units; a sparse table is made dense some rows at a time."""
+        if isinstance(X, np.ndarray):
+            self._predictor.add(X, begin, end, raw, n_threads)
+            return
+        predictor = self._on_used_features._predictor
+        for rows, block in X if isinstance(X, DenseRows) else DenseRows(X, self._used_features):
+            predictor.add(block, begin, end, raw[rows], n_threads)
+
+    @cached_property
+    def _used_features(self) -> npt.NDArray[np.int32]:
+        """The features that a split asks for, ascending; never none, as a table has a column."""
+        used = np.unique(self.feature[self.left >= 0])
+        return used if len(used) > 0 else np.zeros(1, dtype=np.int32)
+
+    @cached_property
+    def _on_used_features(self) -> Forest:
+        """The same forest for tables that hold the used features only: sparse tables have many more."""
+        used = self._used_features
+        return replace(
+            self,
+            n_features=len(used),
+            feature=np.where(self.left >= 0, np.searchsorted(used, self.feature), self.feature).astype(
+                np.int32
+            ),
+        )
 
     def importance(self, kind: str, n_rounds: int | None = None) -> FloatArray:
         """Return, per feature, the sum of the gains of its splits ("gain") or their number ("split")."""

@@ -25,6 +25,7 @@ import numpy as np
 import safetensors.numpy
 
 from polyleaf.data.inputs import Array
+from polyleaf.data.tables import FrameKind
 from polyleaf.data.targets import TargetCoding, TargetKind
 from polyleaf.losses import OBJECTIVES_OF
 from polyleaf.model import Forest
@@ -147,6 +148,8 @@ def _describe(model: SavedModel) -> dict[str, Any]:
             "width": model.coding.width,
             "ndim": model.coding.ndim,
             "sparse": model.coding.sparse,
+            "names": None if model.coding.names is None else list(model.coding.names),
+            "frame": model.coding.frame,
         },
         "classes": None if classes is None else _describe_classes(classes),
         "loss": model.loss,
@@ -298,7 +301,26 @@ def _coding(page: Mapping[str, Any], estimator: EstimatorKind) -> TargetCoding:
     sparse = _entry(target, "sparse", bool)
     if sparse and kind != "multilabel":
         raise ValueError("only several labels can be sparse")
-    return TargetCoding(kind, width, ndim, classes, sparse)
+    names = _target_names(target, 1 if kind in ("multiclass", "binary") else width)
+    frame = target.get("frame")
+    if frame is not None and frame not in get_args(FrameKind):
+        raise ValueError(f"its target is a frame of {frame!r:.80}, which is unknown.")
+    return TargetCoding(kind, width, ndim, classes, sparse, names, frame)
+
+
+def _target_names(target: Mapping[str, Any], n_columns: int) -> tuple[str, ...] | None:
+    """Return the names of the targets; files of earlier versions have none."""
+    names = target.get("names")
+    if names is None:
+        return None
+    if (
+        type(names) is not list
+        or len(names) != n_columns
+        or any(type(name) is not str for name in names)
+        or len(set(names)) < n_columns
+    ):
+        raise ValueError(f"its target names are not {n_columns} distinct words.")
+    return tuple(names)
 
 
 def _classes(entry: Mapping[str, Any]) -> Array:

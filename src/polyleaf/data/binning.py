@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sparse_tables import SparseTable, dense_columns
 
 
 def bin_table(
-    X: Array, weight: FloatArray | None, max_bins: int | None, n_threads: int
+    X: Array | SparseTable, weight: FloatArray | None, max_bins: int | None, n_threads: int
 ) -> _core.BinnedMatrix:
     """Return the table as bin codes.
 
     Each column gets at most `max_bins` bins of about equal weight (one per distinct value where there are
     few), bounded halfway between observed values: bin b holds the x with ``cuts[b - 1] < x <= cuts[b]``.
     Missing values have a bin of their own after those. All rows count, not a sample of them. The table is
-    read in place, whatever its dtype and strides.
+    read in place, whatever its dtype and strides; a sparse one is made dense some columns at a time. The
+    codes are dense, one or two bytes a cell.
 
     Parameters
     ----------
-    X : ndarray of shape (rows, features)
+    X : ndarray, csr_array or csc_array of shape (rows, features)
         bool, integer, float32 or float64; NaN is missing; no infinities.
     weight : float64 ndarray of shape (rows,) or None
         Weight of each row in the distribution of a column.
@@ -27,4 +31,10 @@ def bin_table(
     n_threads : int
         Number of threads.
     """
-    return _core.bin_table(X, weight, max_bins, n_threads)
+    if isinstance(X, np.ndarray):
+        return _core.bin_table(X, weight, max_bins, n_threads)
+    parts = [
+        _core.bin_table(block, weight, max_bins, n_threads, first_column=first)
+        for first, block in dense_columns(X)
+    ]
+    return parts[0] if len(parts) == 1 else _core.join_columns(parts, n_threads)

@@ -1,12 +1,13 @@
 """Checks of what a user passes to ``fit`` and ``predict``: features, row weights, evaluation sets.
 
-What leaves this module is safe for the compiled core: NumPy arrays of a known dtype and shape, without
-infinities. A table of numbers is passed on as it is, in its own dtype and memory layout, without a copy.
+What leaves this module is safe for the compiled core: NumPy arrays of a known dtype and shape, or SciPy's
+compressed rows or columns, without infinities. A table of numbers is passed on as it is, in its own dtype and
+memory layout, without a copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -16,6 +17,15 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from polyleaf import _core
+from polyleaf.data.sparse_tables import SparseTable, place_of_infinity, read_sparse
+from polyleaf.data.tables import (
+    Table,
+    frame_kind,
+    frame_numbers,
+    read_frame,
+    stacked,
+    take_or_check_names,
+)
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -30,16 +40,16 @@ _LARGEST_TOTAL = 1e140
 
 def check_features(
     estimator: object, X: object, *, reset: bool, name: str = "X", n_threads: int = 1
-) -> Array:
-    """Return `X` as a 2-D array of bool, integers, float32 or float64, without infinities.
+) -> Array | SparseTable:
+    """Return `X` as a 2-D array, dense or sparse, of bool, integers, float32 or float64, without infinities.
 
     Parameters
     ----------
     estimator : estimator
         Takes ``n_features_in_`` and ``feature_names_in_`` if `reset`, otherwise `X` is checked against them.
-    X : array-like of shape (n_rows, n_features)
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         Numbers; NaN stands for a missing value. Numeric arrays are not copied, except float16 (to float32),
-        longdouble (to float64), a foreign byte order, and unaligned memory.
+        longdouble (to float64), a foreign byte order, and unaligned memory. A sparse matrix stays one.
     reset : bool
         Whether this is the table of ``fit``.
     name : str, default="X"
@@ -49,31 +59,81 @@ def check_features(
 
     Returns
     -------
-    ndarray of shape (n_rows, n_features)
+    ndarray, csr_array or csc_array of shape (n_rows, n_features)
     """
     if not reset and _is_plain(X, estimator):
         _refuse_infinity(X, None, name, n_threads)
         return X
-    if scipy.sparse.issparse(X):
-        raise TypeError(f"{name} is a sparse matrix, which is not supported yet; pass {name}.toarray().")
+    return table_numbers(read_table(estimator, X, reset=reset, name=name), n_threads=n_threads)
+
+
+def read_table(estimator: object, X: object, *, reset: bool, name: str = "X") -> Table:
+    """Return `X` with its names and the kinds of its columns; parameters as in `check_features`."""
+    kind = None if type(X) is np.ndarray else frame_kind(X)
+    if kind is not None:
+        table = read_frame(X, kind, name)
+    elif scipy.sparse.issparse(X):
+        matrix = read_sparse(X, name)
+        n_columns = matrix.shape[1]
+        table = Table(name, "sparse", matrix, range(n_columns), None, np.zeros(n_columns, dtype=bool))
+    else:
+        array = _validated_array(estimator, X, reset=reset, name=name)
+        n_columns = array.shape[1]
+        return Table(name, "array", array, range(n_columns), None, np.zeros(n_columns, dtype=bool))
+    take_or_check_names(estimator, table, reset=reset)
+    return table
+
+
+def table_numbers(
+    table: Table, codes: Mapping[int, FloatArray] | None = None, n_threads: int = 1
+) -> Array | SparseTable:
+    """Return a table's cells as numbers without infinities.
+
+    Parameters
+    ----------
+    table : Table
+        From `read_table`.
+    codes : mapping of int to float64 ndarray of shape (n_rows,), default=None
+        Columns that are replaced by these numbers: the codes of categorical features.
+    n_threads : int, default=1
+        Threads that look for infinities.
+    """
+    if table.kind == "sparse":
+        if codes:
+            raise ValueError(f"{table.name} is sparse; its columns cannot be recoded as categories.")
+        _refuse_sparse_infinity(table.source, table.labels, table.name)
+        matrix: SparseTable = table.source
+        return matrix
+    if table.kind != "array":
+        # The arrays in a frame may be as odd as any other.
+        numbers = _as_numbers(frame_numbers(table, codes), table.labels, table.name)
+    elif codes:
+        numbers = stacked(
+            [
+                codes[j] if j in codes else _as_numbers(table.source[:, [j]], [j], table.name)[:, 0]
+                for j in range(table.shape[1])
+            ]
+        )
+    else:
+        numbers = _as_numbers(table.source, table.labels, table.name)
+    _refuse_infinity(numbers, table.labels, table.name, n_threads)
+    return numbers
+
+
+def _validated_array(estimator: object, X: Any, *, reset: bool, name: str) -> Array:
+    """Return an array-like as an array, as scikit-learn reads it."""
     try:
         if np.ma.is_masked(X):  # a masked entry is a missing one
-            X = np.ma.filled(X.astype(np.float64), np.nan)  # type: ignore[attr-defined]
-        table = validate_data(
+            X = np.ma.filled(X.astype(np.float64), np.nan)
+        array: Array = validate_data(
             estimator, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False, order=None
         )
     except (TypeError, ValueError) as error:
-        _name_column_without_numbers(X, name)
         if name == "X" and "X " in str(error):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name}: {error}") from error
-    labels = list(getattr(X, "columns", ()))
-    if len(labels) != table.shape[1]:  # no data frame
-        labels = list(range(table.shape[1]))
-    table = _as_numbers(table, labels, name)
-    _refuse_infinity(table, labels, name, n_threads)
-    return table
+    return array
 
 
 def _is_plain(X: object, estimator: object) -> TypeGuard[Array]:
@@ -90,14 +150,6 @@ def _is_plain(X: object, estimator: object) -> TypeGuard[Array]:
         and X.shape[1] == getattr(estimator, "n_features_in_", None)
         and not hasattr(estimator, "feature_names_in_")  # a table without names gets a warning
     )
-
-
-def _name_column_without_numbers(X: object, name: str) -> None:
-    """Raise naming the first column of a data frame that holds dates or the like."""
-    for label in getattr(X, "columns", ()):
-        column = np.asarray(X[label])  # type: ignore[index]
-        if column.dtype.kind not in "biufO":
-            raise ValueError(f"{name}: column {label!r} has dtype {column.dtype}; it must hold numbers.")
 
 
 def _as_numbers(table: Array, labels: Sequence[object], name: str) -> Array:
@@ -146,6 +198,18 @@ def _refuse_infinity(table: Array, labels: Sequence[object] | None, name: str, n
                 f"{name} contains infinity or a value too large for {table.dtype}: {table[row, column]} in "
                 f"row {row}, column {label!r}. Allowed are finite numbers and NaN (missing)."
             )
+
+
+def _refuse_sparse_infinity(table: SparseTable, labels: Sequence[object], name: str) -> None:
+    if table.data.dtype.kind != "f" or not _core.has_infinity(table.data[:, np.newaxis], 1):
+        return
+    place = place_of_infinity(table)
+    if place is not None:
+        row, column, value = place
+        raise ValueError(
+            f"{name} contains infinity or a value too large for {table.dtype}: {value} in row {row}, column "
+            f"{labels[column]!r}. Allowed are finite numbers and NaN (missing)."
+        )
 
 
 def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> FloatArray | None:

@@ -18,6 +18,7 @@ import scipy.sparse
 from sklearn.exceptions import DataConversionWarning
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64
+from polyleaf.data.tables import FrameKind
 
 TargetKind = Literal["regression", "multiclass", "binary", "multilabel"]
 
@@ -42,6 +43,10 @@ class TargetCoding:
         Sorted class labels; ``np.arange(width)`` for labels; None for regression.
     sparse : bool
         Labels came as a sparse matrix.
+    names : tuple of str or None
+        Names of the targets or labels, or of the one column of classes, when y had any.
+    frame : {"pandas", "polars", "pyarrow"} or None
+        Which library's frame or column y was.
     """
 
     kind: TargetKind
@@ -49,6 +54,8 @@ class TargetCoding:
     ndim: int
     classes: Array | None = None
     sparse: bool = False
+    names: tuple[str, ...] | None = None
+    frame: FrameKind | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -80,10 +87,40 @@ class TargetCoding:
         labels: Array = self._known_classes()[codes]
         return labels
 
+    def check_names(self, names: tuple[str, ...] | None, name: str) -> None:
+        """Raise when the columns of another y are named, but not as those of y in ``fit``."""
+        if names is not None and self.names is not None and self.ndim == 2 and names != self.names:
+            raise ValueError(
+                f"{name} has the columns {_some(names)}, but y had {_some(self.names)} in fit; both must "
+                "have the same names in the same order."
+            )
+
+    def columns_of_predictions(self) -> tuple[str, ...]:
+        """Return what to call the columns of ``predict`` in a frame."""
+        if self.names is not None:
+            return self.names
+        if self.kind in ("multiclass", "binary"):
+            return ("class",)
+        if self.ndim == 1:
+            return ("target",)
+        word = "target" if self.kind == "regression" else "label"
+        return tuple(f"{word}_{j}" for j in range(self.width))
+
+    def columns_of_probabilities(self) -> tuple[str, ...]:
+        """Return what to call the columns of ``predict_proba`` in a frame: the classes, or the labels."""
+        if self.kind == "multilabel":
+            return self.columns_of_predictions()
+        return tuple(map(str, self._known_classes().tolist()))
+
     def _known_classes(self) -> Array:
         if self.classes is None:
             raise TypeError("a regression target has no classes")
         return self.classes
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = ", ..." if len(names) > _HOW_MANY_TO_NAME else ""
+    return ", ".join(map(repr, names[:_HOW_MANY_TO_NAME])) + more
 
 
 def regression_coding(y: FloatArray) -> TargetCoding:

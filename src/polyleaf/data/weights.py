@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
+from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.targets import TargetCoding
 
 Cells = npt.NDArray[np.float32]
@@ -113,11 +114,13 @@ def set_unobserved_aside(y: Array, weight: FloatArray | None) -> tuple[Array, Fl
     return y, weight
 
 
-def drop_weightless(X: Array, y: Array, weight: FloatArray | None) -> tuple[Array, Array, FloatArray | None]:
+def drop_weightless(
+    X: Array | SparseTable, y: Array, weight: FloatArray | None
+) -> tuple[Array | SparseTable, Array, FloatArray | None]:
     """Remove the rows without any weight, so that they count nowhere."""
     if weight is None:
         return X, y, None
-    kept = weight > 0 if weight.ndim == 1 else (weight > 0).any(axis=1)
+    kept: npt.NDArray[np.bool_] = weight > 0 if weight.ndim == 1 else np.any(weight > 0, axis=1)
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
     return X, y, weight

@@ -1,0 +1,342 @@
+"""The values of categorical columns: learnt in ``fit``, and mapped to the codes 0, 1, 2, ... ever after.
+
+A category is known by its value, never by the code a frame happens to hold it under: a column may have its
+categories in another order, or be of another library or dtype, when it comes to ``predict``. Missing cells
+and values that ``fit`` has not seen have the code NaN.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.data.tables import Array, FloatArray, Table, is_missing
+
+Category = str | bool | int | float
+BoolArray = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.intp]
+
+MOST_CATEGORIES = 10_000
+_HOW_MANY_TO_NAME = 5
+# Integers within such a range are counted instead of sorted.
+_NARROW = 1 << 16
+
+
+@dataclass(frozen=True)
+class CategoryValues:
+    """The categories of one column; the code of a category is its place.
+
+    Attributes
+    ----------
+    values : tuple of str, or of numbers
+        Ascending and distinct. Numbers are int, float (finite) or bool, and equal ones are the same category:
+        the column may be of integers in ``fit`` and of floats later.
+    """
+
+    values: tuple[Category, ...]
+
+    @classmethod
+    def learn(
+        cls, column: Any, label: object, name: str = "X", rows: BoolArray | None = None
+    ) -> CategoryValues:
+        """Return the categories that a column holds.
+
+        Parameters
+        ----------
+        column : Series of pandas or polars, ChunkedArray of pyarrow, or 1-D ndarray
+            Of any dtype that holds text or numbers. A category that is declared but does not occur is none.
+        label : object
+            What errors call the column.
+        name : str, default="X"
+            What errors call the table.
+        rows : bool ndarray, default=None
+            Which rows count; None: all.
+
+        Raises
+        ------
+        ValueError
+            For more than 10,000 categories, a mixture of types, or values that are neither text nor numbers.
+        """
+        where = f"{name}: column {label!r}"
+        levels, positions = _factored(column, where)
+        used = _used(levels, positions if rows is None else positions[rows])
+        found = set(_checked(used, where).values())
+        if len(found) > MOST_CATEGORIES:
+            raise ValueError(
+                f"{where} has {len(found):,} categories; at most {MOST_CATEGORIES:,} are allowed. Leave it "
+                "out, join the rare ones, or use it as numbers."
+            )
+        return cls(tuple(sorted(found)))
+
+    @classmethod
+    def from_list(cls, values: object) -> CategoryValues:
+        """Return the categories of a list that came from elsewhere, or raise ValueError."""
+        if not isinstance(values, list) or len(values) > MOST_CATEGORIES:
+            raise ValueError(f"the categories are not a list of at most {MOST_CATEGORIES:,} values.")
+        if any(type(value) not in (str, bool, int, float) for value in values):
+            raise ValueError("a category is neither text nor a number.")
+        checked = _checked(dict(enumerate(values)), "the list of categories")
+        if len(checked) < len(values) or not all(a < b for a, b in pairwise(values)):
+            raise ValueError("the categories are not ascending and distinct.")
+        return cls(tuple(values))
+
+    def codes(self, column: Any, label: object, name: str = "X") -> FloatArray:
+        """Return the code of each cell of a column, NaN for a missing or unseen value.
+
+        Raises
+        ------
+        ValueError
+            For text where there were numbers in ``fit``, the other way round, or a mixture.
+        """
+        where = f"{name}: column {label!r}"
+        levels, positions = _factored(column, where)
+        used = _checked(_used(levels, positions), where)
+        if used and self.values:
+            is_text, was_text = (
+                isinstance(value, str) for value in (next(iter(used.values())), self.values[0])
+            )
+            if is_text != was_text:
+                words = ("text", "numbers") if is_text else ("numbers", "text")
+                raise ValueError(f"{where} holds {words[0]}, but its categories were {words[1]} in fit.")
+        place = {value: float(code) for code, value in enumerate(self.values)}
+        code_of_level = np.full(len(levels) + 1, np.nan)  # the last one is that of position -1
+        for level, value in used.items():
+            code_of_level[level] = place.get(value, np.nan)
+        return code_of_level[positions]
+
+
+def resolve_categorical(categorical_features: Any, table: Table) -> BoolArray:
+    """Return which columns of a table are categorical features.
+
+    Parameters
+    ----------
+    categorical_features : None, "from_dtype", or array-like of str, int or bool
+        No column; those of a categorical dtype; or these: by name, by number, or by a mask of all columns.
+    table : Table
+        The table of ``fit``.
+
+    Raises
+    ------
+    ValueError
+        For a name or number that is not in the table, or a mask of another length.
+    TypeError
+        For anything else.
+    """
+    n_features = table.shape[1]
+    mask = np.zeros(n_features, dtype=bool)
+    if categorical_features is None:
+        return mask
+    if isinstance(categorical_features, str):
+        if categorical_features != "from_dtype":
+            raise ValueError(
+                'categorical_features must be None, "from_dtype", or a list of names, numbers or a mask; got '
+                f"{categorical_features!r}."
+            )
+        return table.categorical.copy()
+    chosen = np.asarray(categorical_features, dtype=object)
+    if chosen.ndim != 1:
+        raise TypeError(
+            "categorical_features must be a list of names, numbers or a mask; got "
+            f"{categorical_features!r:.80}."
+        )
+    entries = chosen.tolist()
+    kinds = {_kind_of_entry(entry) for entry in entries}
+    if len(kinds) > 1 or "other" in kinds:
+        raise TypeError(
+            "categorical_features must hold names (str), numbers of columns (int) or a mask (bool), and one "
+            f"of these only; got {entries!r:.80}."
+        )
+    if kinds == {"mask"}:
+        if len(entries) != n_features:
+            raise ValueError(
+                f"categorical_features is a mask of {len(entries)} columns, but {table.name} has "
+                f"{n_features}."
+            )
+        return np.array(entries, dtype=bool)
+    if kinds == {"number"}:
+        outside = [entry for entry in entries if not 0 <= entry < n_features]
+        if outside:
+            raise ValueError(
+                f"categorical_features holds {outside[0]!r}, but the columns of {table.name} are numbered 0 "
+                f"to {n_features - 1}."
+            )
+        mask[[int(entry) for entry in entries]] = True
+    if kinds == {"name"}:
+        if table.names is None:
+            raise ValueError(
+                f"categorical_features holds names, such as {entries[0]!r}, but {table.name} has no column "
+                "names."
+            )
+        number = {name: j for j, name in enumerate(table.names)}
+        unknown = [entry for entry in entries if entry not in number]
+        if unknown:
+            raise ValueError(
+                f"categorical_features holds {', '.join(map(repr, unknown[:_HOW_MANY_TO_NAME]))}: no column "
+                f"of {table.name} has that name."
+            )
+        mask[[number[entry] for entry in entries]] = True
+    return mask
+
+
+def learn_categories(
+    table: Table, mask: BoolArray, rows: BoolArray | None = None
+) -> dict[int, CategoryValues]:
+    """Return the categories of the columns in the mask, by their number.
+
+    Only `rows` count (a bool ndarray; None: all).
+    """
+    return {
+        j: CategoryValues.learn(table.column(j), table.labels[j], table.name, rows)
+        for j in np.flatnonzero(mask).tolist()
+    }
+
+
+def category_codes(table: Table, categories: Mapping[int, CategoryValues]) -> dict[int, FloatArray]:
+    """Return the codes of the categorical columns of a table, as `table_numbers` takes them."""
+    return {j: values.codes(table.column(j), table.labels[j], table.name) for j, values in categories.items()}
+
+
+def _kind_of_entry(entry: object) -> str:
+    if isinstance(entry, str):
+        return "name"
+    if isinstance(entry, bool | np.bool_):
+        return "mask"
+    return "number" if isinstance(entry, numbers.Integral) else "other"
+
+
+# --- distinct values and where they are --------------------------------------------------------------------
+
+
+def _factored(column: Any, where: str) -> tuple[list[Any], Positions]:
+    """Return values and, for each cell, the position of its value among them, -1 for a missing cell.
+
+    The values may repeat, and may hold some that no cell has, or missing ones.
+    """
+    library = type(column).__module__.partition(".")[0]
+    try:
+        if library == "pandas":
+            return _factored_pandas(column)
+        if library == "polars":
+            return _factored_polars(column)
+        if library == "pyarrow":
+            return _factored_pyarrow(column)
+        return _factored_array(np.asarray(column))
+    except TypeError as error:  # lists or dicts as cells
+        raise ValueError(f"{where} holds values that are neither text nor numbers: {error}") from error
+
+
+def _factored_pandas(column: Any) -> tuple[list[Any], Positions]:
+    if type(column.dtype).__name__ == "CategoricalDtype":
+        return column.cat.categories.tolist(), column.cat.codes.to_numpy().astype(np.intp)
+    if column.dtype == object and _may_hide(set(map(type, column.tolist()))):
+        return _factored_array(column.to_numpy())
+    positions, values = column.factorize()
+    return values.tolist(), positions.astype(np.intp)
+
+
+def _factored_polars(column: Any) -> tuple[list[Any], Positions]:
+    name = str(column.dtype)
+    present = (~column.is_null()).to_numpy()
+    positions = np.full(len(column), -1, dtype=np.intp)
+    if name.startswith(("Categorical", "Enum")):
+        distinct = column.unique().drop_nulls()
+        physical = distinct.to_physical().to_numpy().astype(np.intp)
+        place = np.zeros(int(physical.max(initial=-1)) + 1, dtype=np.intp)
+        place[physical] = np.arange(len(physical))
+        positions[present] = place[column.drop_nulls().to_physical().to_numpy()]
+        return distinct.to_list(), positions
+    if name == "String":
+        distinct = column.unique().drop_nulls()
+        codes = column.drop_nulls().cast(sys.modules["polars"].Enum(distinct)).to_physical()
+        positions[present] = codes.to_numpy()
+        return distinct.to_list(), positions
+    values, inner = _factored_array(column.drop_nulls().to_numpy())
+    positions[present] = inner
+    return values, positions
+
+
+def _factored_pyarrow(column: Any) -> tuple[list[Any], Positions]:
+    if column.null_count == len(column):
+        return [], np.full(len(column), -1, dtype=np.intp)
+    if not str(column.type).startswith("dictionary"):
+        column = column.dictionary_encode()
+    values: list[Any] = []
+    positions = [np.empty(0, dtype=np.intp)]
+    for chunk in column.chunks:
+        indices = chunk.indices.to_numpy(zero_copy_only=False)
+        if indices.dtype.kind == "f":
+            indices = np.where(np.isnan(indices), -1, indices)
+        indices = indices.astype(np.intp)
+        positions.append(np.where(indices < 0, -1, indices + len(values)))
+        values += chunk.dictionary.to_pylist()
+    return values, np.concatenate(positions)
+
+
+def _factored_array(column: Array) -> tuple[list[Any], Positions]:
+    if column.dtype.kind in "iu" and len(column) > 0:
+        low, high = int(column.min()), int(column.max())
+        if high - low < _NARROW and high < 2**63:
+            return list(range(low, high + 1)), (column.astype(np.int64) - low).astype(np.intp)
+    if column.dtype.kind in "biuf":
+        values, positions = np.unique(column, return_inverse=True)
+        return values.tolist(), positions.astype(np.intp)
+    cells = column.tolist()
+    place: dict[Any, int] = {}
+    if _may_hide(set(map(type, cells))):
+        by_kind = [place.setdefault((type(cell), cell), len(place)) for cell in cells]
+        return [value for _, value in place], np.array(by_kind, dtype=np.intp)
+    found = [place.setdefault(cell, len(place)) for cell in cells]
+    return list(place), np.array(found, dtype=np.intp)
+
+
+def _may_hide(kinds: set[type]) -> bool:
+    """Whether True and 1, which are equal, could be taken for one value: a mixture is to be seen as one."""
+    return len(kinds) > 1 and not kinds.isdisjoint((bool, np.bool_))
+
+
+def _used(levels: list[Any], positions: Positions) -> dict[int, Any]:
+    """Return the values that occur, missing ones left out, by their position."""
+    counts = np.bincount(positions[positions >= 0], minlength=len(levels))
+    return {int(j): levels[j] for j in np.flatnonzero(counts) if not is_missing(levels[j])}
+
+
+def _checked(levels: dict[int, Any], where: str) -> dict[int, Category]:
+    """Return the values as plain Python ones, all text or all numbers."""
+    plain: dict[int, Category] = {}
+    for j, value in levels.items():
+        if isinstance(value, str):
+            plain[j] = str(value)
+        elif isinstance(value, bool | np.bool_):
+            plain[j] = bool(value)
+        elif isinstance(value, numbers.Integral):
+            plain[j] = int(value)
+        elif isinstance(value, float | np.floating) and math.isfinite(value):
+            plain[j] = float(value)
+        else:
+            raise ValueError(
+                f"{where} holds {value!r:.80}, of type {type(value).__name__}; categories are text or finite "
+                "numbers."
+            )
+    kinds = {type(value).__name__ for value in plain.values()}
+    if len(kinds) > 1 and kinds != {"int", "float"}:
+        raise ValueError(
+            f"{where} mixes values of type {_joined(kinds)}, such as "
+            f"{_joined(_one_of_each(plain.values()))}; make all of its categories text, or all numbers."
+        )
+    return plain
+
+
+def _one_of_each(values: Iterable[Category]) -> list[str]:
+    return [repr(value) for value in {type(value): value for value in values}.values()]
+
+
+def _joined(words: Iterable[str]) -> str:
+    return " and ".join(sorted(words))

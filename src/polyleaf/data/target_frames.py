@@ -1,0 +1,123 @@
+"""y as a data frame or a named column, and predictions as a data frame."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from polyleaf.data.tables import (
+    Array,
+    FrameKind,
+    Table,
+    frame_kind,
+    frame_labels,
+    frame_numbers,
+    series_kind,
+    series_numbers,
+    whole_frame,
+)
+
+FrameMaker = Callable[[Array, Sequence[str]], Any]
+
+
+@dataclass(frozen=True)
+class TargetInput:
+    """y as an array-like, with what a frame says about it.
+
+    Attributes
+    ----------
+    values : object
+        What the user gave when it was no frame; otherwise an array with NaN for a null.
+    names : tuple of str or None
+        Names of the columns.
+    frame : {"pandas", "polars", "pyarrow"} or None
+        Which library's frame or column y was.
+    """
+
+    values: object
+    names: tuple[str, ...] | None = None
+    frame: FrameKind | None = None
+
+
+def read_target_input(y: Any, name: str) -> TargetInput:
+    """Take a frame or column apart; anything else is returned as it is, for the checks to come."""
+    if isinstance(y, np.ndarray):
+        return TargetInput(y)
+    kind = series_kind(y)
+    if kind is not None:
+        label = getattr(y, "name", None)
+        return TargetInput(_column(y, kind), (label,) if isinstance(label, str) and label else None, kind)
+    kind = frame_kind(y)
+    if kind is None:
+        return TargetInput(y)
+    y = whole_frame(y)
+    labels = frame_labels(y, kind, name)
+    if not labels:
+        raise ValueError(f"{name} has no columns (shape {tuple(y.shape)}); it must have at least one.")
+    words = tuple(label for label in labels if isinstance(label, str))
+    names = words if len(words) == len(labels) else None
+    table = Table(name, kind, y, labels, names, np.zeros(len(labels), dtype=bool))
+    values = frame_numbers(table) if len(labels) > 1 else _column(table.column(0), kind)[:, np.newaxis]
+    return TargetInput(values, names, kind)
+
+
+def _column(native: Any, kind: FrameKind) -> Array:
+    """Return one column: numbers as numbers, anything else (labels, above all) as the library gives it."""
+    if kind == "pandas":
+        numbers = series_numbers(nw.from_native(native, series_only=True))
+        return np.asarray(native) if numbers is None else numbers
+    if not hasattr(native, "chunks") and kind == "pyarrow":
+        native = importlib.import_module("pyarrow").chunked_array([native])
+    series = nw.from_native(native, series_only=True)
+    numbers = series_numbers(series)
+    if numbers is not None:
+        return numbers
+    if series.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Object):
+        labels = series.to_list()
+        array = np.empty(len(labels), dtype=object)
+        array[:] = labels
+        return array
+    return np.asarray(series.to_numpy())
+
+
+# --- predictions as frames ---------------------------------------------------------------------------------
+
+
+def frame_maker(X: Any, otherwise: FrameKind | None) -> FrameMaker:
+    """Return a function that makes a frame of predictions for the rows of `X` and names for its columns.
+
+    The frame is of the kind of `X`, with its index (pandas); for other tables of the kind `otherwise`.
+
+    Raises
+    ------
+    ValueError
+        When neither is a frame.
+    ImportError
+        When the library of `otherwise` is not installed.
+    """
+    kind = frame_kind(X) or otherwise
+    if kind is None:
+        raise ValueError(
+            "as_frame=True needs a frame to go by: neither this X nor the y of fit is a pandas, polars or "
+            "pyarrow one."
+        )
+    library: Any = importlib.import_module(kind)
+
+    def make(prediction: Array, names: Sequence[str]) -> Any:
+        columns = prediction[:, np.newaxis] if prediction.ndim == 1 else prediction
+        if kind == "pandas":
+            index = X.index if frame_kind(X) == "pandas" else None
+            return library.DataFrame(columns, index=index, columns=list(names))
+        text = columns.dtype.kind in "UO"
+        by_name = {
+            name: column.tolist() if text else np.ascontiguousarray(column)
+            for name, column in zip(names, columns.T, strict=True)
+        }
+        return library.DataFrame(by_name) if kind == "polars" else library.table(by_name)
+
+    return make
