@@ -1,11 +1,12 @@
 # make demo   trains two small models and shows what polyleaf does
 # make test   lint, types and all tests
+# make docs   the documentation, as a site in site/
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(wildcard core/*.cpp core/*.hpp) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test lint bench sanitize clean
+.PHONY: demo test lint docs bench sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/polyleaf demo
@@ -17,6 +18,10 @@ lint: $(VENV)/.tested-with
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The variable keeps a note of the theme on its successor out of the output.
+docs: $(VENV)/.tested-with
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.tested-with
 	$(BIN)/pip install --quiet ".[bench]"
@@ -46,4 +51,4 @@ sanitize:
 	  $(SANITIZED)/bin/python -m pytest -p no:cacheprovider $(SANITIZED_TESTS)
 
 clean:
-	rm -rf $(VENV) $(SANITIZED) build
+	rm -rf $(VENV) $(SANITIZED) build site
