@@ -89,6 +89,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         scale_targets: bool = True,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
+        callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
         importance_type: str = "gain",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -119,6 +121,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.scale_targets = scale_targets
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
+        self.callbacks = callbacks
+        self.warm_start = warm_start
         self.importance_type = importance_type
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -230,6 +234,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         softmax_curvature: str = "p(1-p)",
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
+        callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
         importance_type: str = "gain",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -261,6 +267,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.softmax_curvature = softmax_curvature
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
+        self.callbacks = callbacks
+        self.warm_start = warm_start
         self.importance_type = importance_type
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -413,6 +421,6 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
     """
     saved = read_model(path)
     estimator = (PolyleafRegressor if saved.estimator == "regressor" else PolyleafClassifier)(**saved.params)
-    result = TrainingResult(saved.forest, saved.evals_result, saved.best_iteration, interrupted=False)
+    result = TrainingResult(saved.forest, saved.evals_result, saved.best_iteration)
     estimator._take(result, saved.coding, saved.loss, saved.feature_names)
     return estimator
