@@ -19,6 +19,7 @@
 #include "losses.hpp"
 #include "predict.hpp"
 #include "sparse_labels.hpp"
+#include "take_rows.hpp"
 #include "threads.hpp"
 
 namespace nb = nanobind;
@@ -225,6 +226,12 @@ void weighted_sums(const RowMatrix<float>& values, const Vector<double>& weight,
   });
 }
 
+BinnedMatrix take(const BinnedMatrix& matrix, const Vector<std::uint32_t>& rows, int n_threads) {
+  const std::uint32_t* taken = checked_rows(rows, matrix);
+  nb::gil_scoped_release release;
+  return take_rows(matrix, taken, rows.shape(0), n_threads);
+}
+
 nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
               const std::optional<RowMatrix<float>>& hessian, const std::string& hessian_rule,
               const std::optional<Vector<double>>& weight, const Vector<double>& unit,
@@ -339,6 +346,21 @@ nb::dict grow_sparse(SparseLabels& labels, const BinnedMatrix& matrix, const std
     tree = labels.grow(task, settings);
   }
   return to_dict(std::move(tree), static_cast<std::size_t>(sparse_leaves));
+}
+
+// A tree of a forest, given by where each row's values begin.
+void add_to_sparse(SparseLabels& labels, const Vector<std::int64_t>& value_begin, const Vector<float>& values,
+                   const Vector<std::int32_t>& value_output, std::size_t width, int n_threads) {
+  expect(value_begin.shape(0) == labels.n_rows(), "value_begin: one value per row");
+  expect(value_output.shape(0) == values.shape(0) && width <= values.shape(0), "value_output: one per value");
+  const auto last = static_cast<std::int64_t>(values.shape(0) - width);
+  for (std::size_t row = 0; row < labels.n_rows(); ++row)
+    expect(value_begin.data()[row] >= 0 && value_begin.data()[row] <= last, "a leaf is out of range");
+  for (std::size_t i = 0; i < values.shape(0); ++i)
+    expect(value_output.data()[i] >= 0 && static_cast<std::size_t>(value_output.data()[i]) < labels.n_outputs(),
+           "an output is out of range");
+  nb::gil_scoped_release release;
+  labels.add(value_begin.data(), values.data(), value_output.data(), width, n_threads);
 }
 
 // Keeps the arrays its predictor points into alive.
@@ -479,7 +501,8 @@ NB_MODULE(_core, m) {
       .def("codes", &training_codes, "Codes of the training rows, rows x features; missing is the last bin.")
       .def(
           "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode_table(x, b, n_threads); },
-          "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.");
+          "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.")
+      .def("take", &take, "rows"_a, "n_threads"_a, "Some rows, in this order, as a table of their own.");
   m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a,
         "first_column"_a = 0);
   m.def("join_columns", &join_parts, "parts"_a, "n_threads"_a, "Tables of the same rows side by side; empties them.");
@@ -499,7 +522,8 @@ NB_MODULE(_core, m) {
       .def("grow", &grow_sparse, nb::kw_only(), "matrix"_a, "weight"_a.none(), "rows"_a.none(), "feature_mask"_a.none(),
            "level_share"_a, "node_share"_a, "sample_key"_a, "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a,
            "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a,
-           "learning_rate"_a, "n_threads"_a);
+           "learning_rate"_a, "n_threads"_a)
+      .def("add", &add_to_sparse, "value_begin"_a, "values"_a, "value_output"_a, "width"_a, "n_threads"_a);
 
   nb::class_<ForestPredictor>(m, "ForestPredictor", "A forest packed for prediction.")
       .def(nb::init<Vector<std::int64_t>, Vector<std::int32_t>, Vector<double>, Vector<std::int32_t>,

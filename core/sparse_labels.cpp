@@ -88,27 +88,37 @@ void SparseLabels::fill_leaves(const Task& task, const GrowSettings& settings, c
   });
 }
 
-void SparseLabels::add_leaf(const GrownTree& tree, std::size_t leaf, std::size_t width, std::vector<Cell>& row) const {
-  for (std::size_t i = leaf * width; i < (leaf + 1) * width; ++i) {
-    if (tree.values[i] == 0.0f) continue;
-    const std::int32_t output = tree.outputs[i];
-    auto at = std::lower_bound(row.begin(), row.end(), output,
-                               [](const Cell& cell, std::int32_t wanted) { return cell.output < wanted; });
-    if (at == row.end() || at->output != output) at = row.insert(at, {output, false, 0.0});
-    at->score += static_cast<double>(tree.values[i]);
-  }
-}
-
-void SparseLabels::add_tree(const Task& task, const GrownTree& tree, int n_threads) {
-  const std::size_t width = tree.values.size() / (tree.feature.size() / 2 + 1);
+// Adds to each row the `width` values, of these outputs, from value_begin(row) on.
+template <class LeafOfRow>
+void SparseLabels::add_leaves(const float* values, const std::int32_t* outputs, std::size_t width, int n_threads,
+                              LeafOfRow&& value_begin) {
+  const auto before = [](const Cell& cell, std::int32_t wanted) { return cell.output < wanted; };
   const std::size_t n_blocks = (cells_.size() + kBlockRows - 1) / kBlockRows;
   parallel_for(n_threads, n_blocks, [&](std::size_t block, int) {
     const std::size_t end = std::min(cells_.size(), (block + 1) * kBlockRows);
     for (std::size_t row = block * kBlockRows; row < end; ++row) {
-      const std::size_t leaf = find_leaf(*task.matrix, row, tree);
-      add_leaf(tree, leaf, width, cells_[row]);
+      std::vector<Cell>& cells = cells_[row];
+      const std::size_t first = value_begin(row);
+      for (std::size_t i = first; i < first + width; ++i) {
+        if (values[i] == 0.0f) continue;
+        auto at = std::lower_bound(cells.begin(), cells.end(), outputs[i], before);
+        if (at == cells.end() || at->output != outputs[i]) at = cells.insert(at, {outputs[i], false, 0.0});
+        at->score += static_cast<double>(values[i]);
+      }
     }
   });
+}
+
+void SparseLabels::add_tree(const Task& task, const GrownTree& tree, int n_threads) {
+  const std::size_t width = tree.values.size() / (tree.feature.size() / 2 + 1);
+  add_leaves(tree.values.data(), tree.outputs.data(), width, n_threads,
+             [&](std::size_t row) { return find_leaf(*task.matrix, row, tree) * width; });
+}
+
+void SparseLabels::add(const std::int64_t* value_begin, const float* values, const std::int32_t* outputs,
+                       std::size_t width, int n_threads) {
+  add_leaves(values, outputs, width, n_threads,
+             [&](std::size_t row) { return static_cast<std::size_t>(value_begin[row]); });
 }
 
 GrownTree SparseLabels::grow(const Task& task, const GrowSettings& settings) {

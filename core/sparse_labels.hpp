@@ -29,6 +29,9 @@ class SparseLabels {
   };
   // Grows a tree for the present scores and adds it to them.
   GrownTree grow(const Task& task, const GrowSettings& settings);
+  // Adds a tree grown before: the values of row i, and their outputs, are the `width` ones from value_begin[i] on.
+  void add(const std::int64_t* value_begin, const float* values, const std::int32_t* outputs, std::size_t width,
+           int n_threads);
 
  private:
   struct Cell {
@@ -41,7 +44,9 @@ class SparseLabels {
   SparseGradients rounded_gradients(const Task& task, const Rules& rules) const;
   void fill_leaves(const Task& task, const GrowSettings& settings, const std::vector<std::uint32_t>& rows,
                    const std::vector<LeafRows>& leaves, GrownTree& tree) const;
-  void add_leaf(const GrownTree& tree, std::size_t leaf, std::size_t width, std::vector<Cell>& row) const;
+  template <class LeafOfRow>
+  void add_leaves(const float* values, const std::int32_t* outputs, std::size_t width, int n_threads,
+                  LeafOfRow&& value_begin);
   void add_tree(const Task& task, const GrownTree& tree, int n_threads);
 
   std::size_t n_outputs_;

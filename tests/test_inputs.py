@@ -240,7 +240,10 @@ def test_forms_of_eval_set():
     ("eval_set", "weight", "words"),
     [
         (X, None, "eval_set must be a tuple"),
-        ({"X": X}, None, "eval_set must be a tuple"),
+        ({"X": X}, None, r"eval_set\['X'\] must be a tuple"),
+        ({1: (X, Y)}, None, "the names in eval_set must be str; got 1"),
+        ({"new": (X, Y)}, Y, "eval_sample_weight must be a dict"),
+        ({"new": (X, Y)}, {"old": Y}, "eval_sample_weight has 'old', but eval_set has only 'new'"),
         ([X, Y], None, r"eval_set\[0\] must be a tuple"),
         ([(X, Y), X], None, r"eval_set\[1\] must be a tuple"),
         ([(X, Y), (X,)], None, r"eval_set\[1\] must be a tuple \(X, y\); got 1 element"),

@@ -160,3 +160,22 @@ def test_missing_superfluous_and_mistyped_arrays_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match="not a forest"):
             Forest.from_arrays(changed)
+
+
+def test_sparse_leaves_cannot_reach_beyond_the_outputs() -> None:
+    """Their outputs are counted from the first one: another beginning would lead past the end of a row."""
+    forest = PolyleafRegressor(n_estimators=2, sparse_leaves=1).fit(X, Y)._forest
+    arrays = {key: array.copy() for key, array in forest.to_arrays().items()}
+    Forest.from_arrays(arrays)
+    arrays["tree_output"][1] = 1
+    with pytest.raises(ValueError, match="not a forest: a tree of sparse leaves"):
+        Forest.from_arrays(arrays)
+
+
+def test_a_forest_followed_by_another_is_their_sum() -> None:
+    forest = fitted()
+    both = forest.followed_by(forest)
+    assert both.n_trees == 2 * forest.n_trees
+    Forest.from_arrays(both.to_arrays())
+    once = forest.predict_raw(X) - forest.base_score
+    np.testing.assert_allclose(both.predict_raw(X) - forest.base_score, 2 * once, rtol=1e-9, atol=1e-12)

@@ -1,44 +1,94 @@
-"""The progress bar writes to standard error only when asked to."""
+"""What is shown of a training goes to standard error, and only when asked for."""
 
-from polyleaf.progress import Progress
+import numpy as np
+import pytest
+
+from polyleaf import PolyleafRegressor
+from polyleaf.callbacks import EvaluationLog, ProgressBar, TrainingState
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+Y = X[:, 0] + X[:, 1] ** 2
+
+
+def state(n_rounds, values=(), training_metric=None):
+    history = {"validation_0": {"rmse": list(values)}} if values else {}
+    return TrainingState(
+        n_rounds=n_rounds,
+        n_done=0,
+        learning_rate=0.1,
+        evals_result=history,
+        greater_is_better={"rmse": False},
+        training_metric=training_metric,
+    )
+
+
+def go_through(callback, of_state, n_rounds):
+    callback.before_training(of_state)
+    for number in range(n_rounds):
+        of_state.n_done = number + 1
+        callback.after_round(of_state)
+    callback.after_training(of_state)
 
 
 def test_silent(capsys):
-    with Progress(3, 0) as progress:
-        assert not progress.wants_training_metric
-        progress.update({"rmse": 1.0})
+    PolyleafRegressor(n_estimators=3, verbose=0).fit(X, Y)
     assert capsys.readouterr() == ("", "")
 
 
 def test_bar_shows_the_watched_metric(capsys):
-    with Progress(2, 1, has_evals=True) as progress:
-        assert not progress.wants_training_metric
-        progress.update({"validation_0 rmse": 2.0})
-        progress.update({"validation_0 rmse": 1.25})
+    go_through(ProgressBar(), state(2, [2.0, 1.25]), 2)
     out, err = capsys.readouterr()
     assert out == ""
     assert "2/2" in err
     assert "validation_0 rmse=1.25" in err
 
 
-def test_training_metric_is_wanted_without_evaluation_sets():
-    with Progress(2, True) as progress:
-        assert progress.wants_training_metric
-        progress.update({})
+def test_training_metric_is_shown_without_evaluation_sets(capsys):
+    """It is computed once a round, however many ask for it."""
+    asked = []
 
+    def measure():
+        asked.append(1)
+        return {"training rmse": 0.5}
 
-def test_lines_every_n_rounds(capsys):
-    with Progress(5, 2) as progress:
-        for value in range(5):
-            progress.update({"rmse": float(value)})
+    of_state = state(2, training_metric=measure)
+    bar, log = ProgressBar(), EvaluationLog()
+    bar.before_training(of_state)
+    for number in range(2):
+        of_state.n_done = number + 1
+        bar.after_round(of_state)
+        log.after_round(of_state)
+    bar.after_training(of_state)
+    assert len(asked) == 2
     err = capsys.readouterr().err
-    for line in ("[2/5]  rmse=1", "[4/5]  rmse=3", "[5/5]  rmse=4"):
-        assert line in err
+    assert "training rmse=0.5" in err
+    assert "[1/2]  training rmse=0.5" in err
+
+
+def test_evaluation_sets_spare_the_training_metric():
+    of_state = state(1, [1.0], training_metric=lambda: pytest.fail("not needed"))
+    assert of_state.latest() == {"validation_0 rmse": 1.0}
+
+
+@pytest.mark.parametrize("by_parameter", [True, False])
+def test_lines_every_n_rounds(capsys, by_parameter):
+    """verbose=2 is a bar and a line every second round, and after the last one."""
+    shown = {"verbose": 2} if by_parameter else {"callbacks": [EvaluationLog(2)]}
+    model = PolyleafRegressor(n_estimators=5, **shown).fit(X, Y, eval_set=(X, Y))
+    values = model.evals_result_["validation_0"]["rmse"]
+    err = capsys.readouterr().err
+    for done in (2, 4, 5):
+        assert f"[{done}/5]  validation_0 rmse={values[done - 1]:.6g}" in err
+    assert "[1/5]" not in err
     assert "[3/5]" not in err
+    assert ("polyleaf:" in err) == by_parameter
 
 
-def test_close_twice_is_harmless():
-    progress = Progress(5, 1)
-    progress.close()
-    progress.close()
-    progress.update({})
+def test_close_twice_is_harmless(capsys):
+    bar, of_state = ProgressBar(), state(5, [1.0])
+    bar.after_training(of_state)
+    bar.before_training(of_state)
+    bar.after_training(of_state)
+    bar.after_training(of_state)
+    bar.after_round(of_state)
+    assert "1/5" not in capsys.readouterr().err

@@ -15,7 +15,6 @@ from polyleaf.boosting import Dataset, train
 from polyleaf.data.weights import Weights
 from polyleaf.losses import make_loss
 from polyleaf.losses.squared_error import SquaredError
-from polyleaf.progress import Progress
 
 KINDS = ("one target", "regression", "multiclass", "binary", "multilabel")
 STRATEGIES = ("multi_output_tree", "one_output_per_tree")
@@ -459,7 +458,7 @@ def test_scores_of_targets_of_any_size_are_the_predictions(exponents):
     model = estimator("regression", n_estimators=5)
     coding = model._learn_coding(y)
     settings = model._settings(model.get_params(), coding, "squared_error")
-    result = train(Dataset("training", X, y, Weights(None, None)), [], Spy(2), [], settings, Progress(5, 0))
+    result = train(Dataset("training", X, y, Weights(None, None)), [], Spy(2), [], settings)
     for before, after in zip(seen[1:], result.forest.staged_raw(X), strict=False):
         np.testing.assert_array_equal(before, after)
 

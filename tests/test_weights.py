@@ -5,7 +5,7 @@ import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
-from polyleaf.data.weights import Weights, drop_weightless
+from polyleaf.data.weights import Weights, rows_with_weight
 from polyleaf.metrics import make_metrics
 
 ARRAYS = ("feature", "threshold", "left", "missing_left", "gain", "cover", "count", "values", "base_score")
@@ -42,15 +42,12 @@ def holes(shape, seed=1, share=0.3):
 # --- rows and cells ----------------------------------------------------------------------------------------
 
 
-def test_rows_without_weight_are_dropped():
-    X, y = np.arange(6.0).reshape(3, 2), np.array([1.0, 2.0, 3.0])
-    kept_X, kept_y, kept = drop_weightless(X, y, np.array([2.0, 0.0, 1.0]))
-    np.testing.assert_array_equal(kept_X, X[[0, 2]])
-    np.testing.assert_array_equal(kept_y, [1, 3])
-    np.testing.assert_array_equal(kept, [2, 1])
-    kept_X, kept_y, kept = drop_weightless(X, X, np.array([[2.0, 0.0], [0.0, 0.0], [1.0, 1.0]]))
-    np.testing.assert_array_equal(kept_X, X[[0, 2]])
-    np.testing.assert_array_equal(kept, [[2, 0], [1, 1]])
+def test_rows_without_weight_do_not_count():
+    np.testing.assert_array_equal(rows_with_weight(np.array([2.0, 0.0, 1.0])), [True, False, True])
+    cells = np.array([[2.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
+    np.testing.assert_array_equal(rows_with_weight(cells), [True, False, True])
+    assert rows_with_weight(None) is None
+    assert rows_with_weight(np.ones((2, 2))) is None
 
 
 def test_equal_weights_of_one_are_no_weights():

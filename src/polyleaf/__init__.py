@@ -3,8 +3,9 @@
 from polyleaf import _load_core as _load_core  # isort: skip  # before anything else imports the core
 from importlib.metadata import version
 
+from polyleaf.cross_validation import CVResult, cv
 from polyleaf.estimators import PolyleafClassifier, PolyleafRegressor, load_model
 
 __version__ = version("polyleaf")
 
-__all__ = ["PolyleafClassifier", "PolyleafRegressor", "__version__", "load_model"]
+__all__ = ["CVResult", "PolyleafClassifier", "PolyleafRegressor", "__version__", "cv", "load_model"]

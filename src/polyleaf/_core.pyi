@@ -12,6 +12,7 @@ class BinnedMatrix:
     def has_missing(self, feature: int) -> bool: ...
     def codes(self) -> npt.NDArray[np.uint16]: ...
     def encode(self, table: npt.NDArray[Any], n_threads: int) -> npt.NDArray[np.uint16]: ...
+    def take(self, rows: npt.NDArray[np.uint32], n_threads: int) -> BinnedMatrix: ...
 
 def bin_table(
     table: npt.NDArray[Any],
@@ -88,6 +89,14 @@ class SparseLabels:
         learning_rate: float,
         n_threads: int,
     ) -> dict[str, npt.NDArray[Any]]: ...
+    def add(
+        self,
+        value_begin: npt.NDArray[np.int64],
+        values: npt.NDArray[np.float32],
+        value_output: npt.NDArray[np.int32],
+        width: int,
+        n_threads: int,
+    ) -> None: ...
 
 class ForestPredictor:
     def __init__(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import numbers
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +19,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyleaf.boosting import Dataset, Settings, TrainingResult, train
+from polyleaf.callbacks import all_callbacks
+from polyleaf.checkpoint import CheckpointNote, describe_data, describe_params
+from polyleaf.continuation import Start
 from polyleaf.data.inputs import (
     Array,
     EvalInput,
@@ -28,18 +33,19 @@ from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.target_frames import FrameMaker, frame_maker, read_target_input
 from polyleaf.data.targets import TargetCoding, TargetKind
 from polyleaf.data.weights import (
+    Mask,
     Weights,
     apply_class_weight,
     check_cell_weights,
-    drop_weightless,
     refuse_unobserved,
+    rows_with_weight,
     set_unobserved_aside,
 )
 from polyleaf.growth.threads import effective_threads
 from polyleaf.losses import Loss, make_loss
-from polyleaf.metrics import make_metrics
+from polyleaf.metrics import Metric, make_metrics
 from polyleaf.model import Forest
-from polyleaf.model_file import SavedModel, write_model
+from polyleaf.model_file import SavedModel, read_model, write_model
 from polyleaf.params import (
     DEFAULT_SKETCH_SIZE,
     EstimatorKind,
@@ -52,7 +58,6 @@ from polyleaf.params import (
     resolve_sketch,
     validate_params,
 )
-from polyleaf.progress import Progress
 
 Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
 EvalMetric = str | Callable[[Array, FloatArray], float]
@@ -65,6 +70,32 @@ DEFAULT_OBJECTIVES: dict[TargetKind, str] = {
 }
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What there is to train on, read and checked.
+
+    Attributes
+    ----------
+    data, coding, loss, metrics, settings
+        Everything the boosting loop needs.
+    feature_names : tuple of str or None
+        Of the table.
+    reader : BasePolyleaf
+        A copy of the estimator that knows the features, to read evaluation sets with.
+    kept : bool ndarray or None
+        Which of the rows given are in `data`: those with any weight. None: all.
+    """
+
+    data: Dataset
+    coding: TargetCoding
+    loss: Loss
+    metrics: list[Metric]
+    settings: Settings
+    feature_names: tuple[str, ...] | None
+    reader: BasePolyleaf
+    kept: Mask | None
+
+
 class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     """What the two estimators share: ``fit``, the fitted attributes, the way from a table to raw scores."""
 
@@ -73,9 +104,11 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     # Declared for readers and type checkers; __init__ of the two estimators sets the parameters.
     n_estimators: int
     early_stopping_rounds: int | None
+    warm_start: bool
     objective: str | Objective | None
     importance_type: str
     n_jobs: int | None
+    random_state: int | np.random.RandomState | None
 
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
@@ -87,6 +120,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     _forest: Forest
     _coding: TargetCoding
     _loss_name: str
+    _seed: int | None
 
     @abstractmethod
     def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Array:
@@ -103,11 +137,20 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         eval_set: Any = None,
         eval_sample_weight: Any = None,
+        *,
+        init_model: Any = None,
+        resume: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Train on a table.
 
         Ctrl-C stops training within a round; the estimator is then fitted with the rounds done, and
-        KeyboardInterrupt is raised. A fit that fails otherwise leaves the estimator as it was.
+        KeyboardInterrupt is raised. An error in a callback likewise comes through with the rounds done kept.
+        A fit that fails otherwise leaves the estimator as it was.
+
+        With `init_model`, `resume` or `warm_start` training goes on from trees that are there already. These
+        count in `n_estimators_`, `best_iteration_` and `evals_result_`, for which they are measured again on
+        the evaluation sets given. On the same data with the same parameters and seed, the trees to come are
+        those of one run of all rounds, to the last bit.
 
         Parameters
         ----------
@@ -122,10 +165,20 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of the rows, or of each target or label of each row, >= 0. A row of weight 0 is treated as
             if it were not there, a cell of weight 0 as if it were not observed.
-        eval_set : tuple (X, y) or list of such tuples, default=None
-            Tables on which `eval_metric` is computed after each round.
-        eval_sample_weight : array-like or list of array-like, default=None
-            Weights of the evaluation sets: an array when `eval_set` is a tuple, a list when it is a list.
+        eval_set : tuple (X, y), list of such tuples, or dict of name and tuple, default=None
+            Tables on which `eval_metric` is computed after each round. The names are the keys of
+            `evals_result_`; without names they are "validation_0", "validation_1", ...
+        eval_sample_weight : array-like, list or dict of array-like, default=None
+            Weights of the evaluation sets: an array when `eval_set` is a tuple, a list when it is a list,
+            a dict (which may leave out sets) when it is a dict.
+        init_model : fitted estimator, str or os.PathLike, default=None
+            A model, or the file of one, to which `n_estimators` rounds are added. Its base score is kept; it
+            must have the same features, objective and kind of trees, the same number of targets, and all the
+            classes of y. All its rounds are kept, also those after the best one.
+        resume : str or os.PathLike, default=None
+            The file of a `polyleaf.callbacks.Checkpoint`: the run that wrote it goes on until there are
+            `n_estimators` rounds. Data and parameters must be those of that run, except for `n_estimators`,
+            `callbacks`, `verbose`, `n_jobs`, `importance_type` and `warm_start`.
 
         Returns
         -------
@@ -139,11 +192,54 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
                 f"early_stopping_rounds={self.early_stopping_rounds!r} needs rows that are not trained on; "
                 "pass eval_set to fit, or set early_stopping_rounds=None."
             )
-        checked = copy.copy(self)  # takes the features' number and names while the input is being read
+        callbacks = all_callbacks(params["callbacks"], self.early_stopping_rounds, int(params["verbose"]))
+        start = self._start(init_model, resume)
+        problem = self._problem(X, y, sample_weight, params, start)
+        eval_data = [problem.reader._eval_dataset(one, problem.coding) for one in evals]
+        check_metric_weights(problem.metrics, eval_data)
+
+        @cache
+        def note() -> CheckpointNote:
+            return CheckpointNote(
+                seed=problem.settings.seed,
+                init_rounds=0 if start is None else start.init_rounds,
+                params=describe_params(params),
+                data=describe_data(problem.data.arrays()),
+            )
+
+        def save(path: str | os.PathLike[str], result: TrainingResult) -> None:
+            model = self._saved(params, result, problem.coding, problem.loss.name, problem.feature_names)
+            write_model(path, replace(model, checkpoint=note()))
+
+        result = train(
+            problem.data,
+            eval_data,
+            problem.loss,
+            problem.metrics,
+            problem.settings,
+            callbacks,
+            initial=None if start is None else start.forest,
+            save=save,
+        )
+        self._take(result, problem.coding, problem.loss.name, problem.feature_names)
+        self._seed = problem.settings.seed
+        if result.error is not None:
+            raise result.error
+        return self
+
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], start: Start | None = None
+    ) -> Problem:
+        """Read and check what there is to train on."""
+        reader = copy.copy(self)  # takes the features' number and names while the input is being read
         target = read_target_input(y, "y")
         rows = EvalInput("training", X, target.values, sample_weight, "X", "y", "sample_weight")
-        table, labels, weight = checked._read_rows(rows, reset=True)
-        coding = replace(self._learn_coding(labels), names=target.names, frame=target.frame)
+        table, labels, weight, kept = reader._read_rows(rows, reset=True)
+        if start is None:
+            coding = replace(self._learn_coding(labels), names=target.names, frame=target.frame)
+        else:
+            coding = start.model.coding
+            coding.check_names(target.names, "y")
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
         settings = self._settings(params, coding, loss.name)
@@ -153,37 +249,60 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         codes = coding.encode(labels)
         weight = apply_class_weight(params.get("class_weight"), codes, coding, weight)
         data = Dataset(rows.name, table, codes, Weights.of(weight))
-        eval_data = [checked._eval_dataset(one, coding) for one in evals]
-        for metric in metrics:
-            if not metric.takes_weight and not all(one.weights.are_ones for one in eval_data):
-                raise ValueError(
-                    f"an evaluation set has weights or missing targets, but eval_metric {metric.name!r} "
-                    "takes no sample_weight."
-                )
+        names = getattr(reader, "feature_names_in_", None)
+        feature_names = None if names is None else tuple(names)
+        if start is not None:
+            start.check_run(data, loss.name, params, settings, feature_names)
+            settings = start.continued(settings)
+        return Problem(data, coding, loss, metrics, settings, feature_names, reader, kept)
 
-        with Progress(settings.n_estimators, int(params["verbose"]), bool(evals)) as progress:
-            result = train(data, eval_data, loss, metrics, settings, progress)
-        names = getattr(checked, "feature_names_in_", None)
-        self._take(result, coding, loss.name, None if names is None else tuple(names))
-        if result.interrupted:
-            raise KeyboardInterrupt
-        return self
+    def _start(self, init_model: Any, resume: str | os.PathLike[str] | None) -> Start | None:
+        """Return what training goes on from, if anything."""
+        go_on = bool(self.warm_start) and hasattr(self, "_forest")
+        given = [
+            name
+            for name, is_given in (
+                ("init_model", init_model is not None),
+                ("resume", resume is not None),
+                ("warm_start=True on a fitted estimator", go_on),
+            )
+            if is_given
+        ]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)}: only one of them can say what training goes on from.")
+        if resume is not None:
+            model = read_model(resume)
+            start = Start("resume", model, None if model.checkpoint is None else model.checkpoint.seed)
+        elif init_model is not None:
+            start = Start("init_model", _model_of(init_model))
+        elif go_on:
+            # An integer gives the same seed again; otherwise the run goes on with the one it had.
+            drawn = isinstance(self.random_state, numbers.Integral)
+            start = Start("warm_start", _model_of(self), None if drawn else getattr(self, "_seed", None))
+        else:
+            return None
+        start.check_estimator(self._kind)
+        return start
 
     def _read_rows(
         self, rows: EvalInput, *, reset: bool
-    ) -> tuple[Array | SparseTable, Array, FloatArray | None]:
+    ) -> tuple[Array | SparseTable, Array, FloatArray | None, Mask | None]:
+        """Return features, targets and weights of the rows that have any weight, and which rows these are."""
         X = check_features(self, rows.X, reset=reset, name=rows.X_name)
         y = self._read_y(rows.y, X.shape[0], rows.y_name, warn=reset)
         weight = check_cell_weights(rows.weight, y, rows.weight_name)
-        X, y, weight = drop_weightless(X, *set_unobserved_aside(y, weight))
+        y, weight = set_unobserved_aside(y, weight)
+        kept = rows_with_weight(weight)
+        if kept is not None:
+            X, y, weight = X[kept], y[kept], None if weight is None else weight[kept]
         refuse_unobserved(y, weight if reset else None, rows.y_name)
         # Training and evaluation read a sparse table column by column.
-        return X if isinstance(X, np.ndarray) else scipy.sparse.csc_array(X), y, weight
+        return X if isinstance(X, np.ndarray) else scipy.sparse.csc_array(X), y, weight, kept
 
     def _eval_dataset(self, rows: EvalInput, coding: TargetCoding) -> Dataset:
         target = read_target_input(rows.y, rows.y_name)
         coding.check_names(target.names, rows.y_name)
-        X, y, weight = self._read_rows(replace(rows, y=target.values), reset=False)
+        X, y, weight, _ = self._read_rows(replace(rows, y=target.values), reset=False)
         return Dataset(rows.name, X, coding.encode(y, rows.y_name), Weights.of(weight))
 
     def _make_loss(self, coding: TargetCoding) -> Loss:
@@ -222,7 +341,6 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             scale_targets=bool(params.get("scale_targets", False)),
             output_weight=output_weight_vector(params["output_weight"], coding.n_outputs),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),
-            early_stopping_rounds=count("early_stopping_rounds"),
             seed=int(check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)),
             n_threads=effective_threads(count("n_jobs")),
         )
@@ -300,18 +418,34 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         self._check_is_fitted()
         params = self.get_params(deep=False)
         validate_params(params, self._kind)
+        write_model(path, self._as_saved(params))
+
+    def _as_saved(self, params: dict[str, Any]) -> SavedModel:
         names = getattr(self, "feature_names_in_", None)
-        model = SavedModel(
+        result = TrainingResult(self._forest, self.evals_result_, self.best_iteration_)
+        return self._saved(
+            params, result, self._coding, self._loss_name, None if names is None else tuple(names)
+        )
+
+    def _saved(
+        self,
+        params: dict[str, Any],
+        result: TrainingResult,
+        coding: TargetCoding,
+        loss_name: str,
+        feature_names: tuple[str, ...] | None,
+    ) -> SavedModel:
+        """Return the model that some rounds are."""
+        return SavedModel(
             estimator=self._kind,
             params=params,
-            forest=self._forest,
-            coding=self._coding,
-            loss=self._loss_name,
-            feature_names=None if names is None else tuple(names),
-            best_iteration=self.best_iteration_,
-            evals_result=self.evals_result_,
+            forest=result.forest,
+            coding=coding,
+            loss=loss_name,
+            feature_names=feature_names,
+            best_iteration=result.best_iteration,
+            evals_result=result.evals_result,
         )
-        write_model(path, model)
 
     def _check_is_fitted(self) -> None:
         # scikit-learn's check looks at the whole estimator, which takes as long as predicting a row.
@@ -350,3 +484,26 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     def _staged_raw(self, X: object, n_rounds: int | None) -> Iterator[FloatArray]:
         table, rounds, threads = self._ready(X, n_rounds)
         return self._forest.staged_raw(table, n_rounds=rounds, n_threads=threads)
+
+
+def check_metric_weights(metrics: Sequence[Metric], evals: Sequence[Dataset]) -> None:
+    """Raise ValueError where rows are weighted that a metric measures without weights."""
+    for metric in metrics:
+        if not metric.takes_weight and not all(one.weights.are_ones for one in evals):
+            raise ValueError(
+                f"an evaluation set has weights or missing targets, but eval_metric {metric.name!r} takes "
+                "no sample_weight."
+            )
+
+
+def _model_of(model: Any) -> SavedModel:
+    """Return the model of a fitted estimator or a file."""
+    if isinstance(model, str | os.PathLike):
+        return read_model(model)
+    if not isinstance(model, BasePolyleaf):
+        raise TypeError(
+            "init_model must be a fitted PolyleafRegressor or PolyleafClassifier, or the path of a model "
+            f"file; got {model!r:.80} of type {type(model).__name__}."
+        )
+    model._check_is_fitted()
+    return model._as_saved(model.get_params(deep=False))

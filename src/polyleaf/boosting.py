@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from polyleaf._core import BinnedMatrix
+from polyleaf.callbacks import CallbackError, CallbackList
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sparse_tables import SparseTable
@@ -19,7 +22,7 @@ from polyleaf.growth.tree import SparseLabels, Tree, TreeGrower, TreeRules
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model import Forest
-from polyleaf.progress import Progress
+from polyleaf.training_state import TrainingState
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,10 @@ class Dataset:
     X: Array | SparseTable
     y: Array
     weights: Weights
+
+    def arrays(self) -> dict[str, Array | SparseTable | None]:
+        """Return all values, by the names users know."""
+        return {"X": self.X, "y": self.y, "sample_weight": self.weights.whole()}
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,6 @@ class Settings:
     scale_targets: bool
     output_weight: FloatArray | None
     base_score: FloatArray | None
-    early_stopping_rounds: int | None
     seed: int
     n_threads: int
 
@@ -104,14 +110,17 @@ class TrainingResult:
         ``{data set: {metric: [value after each round]}}``.
     best_iteration : int
         Round (from 0) with the best watched value if there is early stopping, else the last; -1: no round.
-    interrupted : bool
-        KeyboardInterrupt ended the run.
+    error : BaseException or None
+        What ended the run: KeyboardInterrupt, or whatever a callback raised.
     """
 
     forest: Forest
     evals_result: dict[str, dict[str, list[float]]]
     best_iteration: int
-    interrupted: bool = False
+    error: BaseException | None = None
+
+
+SaveCheckpoint = Callable[[str | os.PathLike[str], TrainingResult], None]
 
 
 def train(
@@ -120,38 +129,158 @@ def train(
     loss: Loss,
     metrics: Sequence[Metric],
     settings: Settings,
-    progress: Progress,
+    callbacks: Sequence[Any] = (),
+    initial: Forest | None = None,
+    save: SaveCheckpoint | None = None,
 ) -> TrainingResult:
     """Boost trees on `data`, measuring `metrics` on `evals` after each round.
 
-    Early stopping watches the last metric of the last data set. An interrupt (Ctrl-C) ends the run with the
-    rounds done so far; the caller decides what becomes of it.
+    An interrupt (Ctrl-C) or an error in a callback ends the run with the rounds done so far; the caller
+    decides what becomes of it. Any other error comes through.
+
+    Parameters
+    ----------
+    data, evals, loss, metrics, settings
+        What to train on, and how.
+    callbacks : sequence
+        See :mod:`polyleaf.callbacks`.
+    initial : Forest or None
+        Trees to begin with. ``settings.n_estimators`` counts their rounds, and the random choices go on from
+        them: the rounds to come are those that a run of all rounds would do.
+    save : callable or None
+        Writes a checkpoint.
     """
-    whole = data.weights.whole()
-    base = loss.base_score(data.y, whole) if settings.base_score is None else settings.base_score
-    kind = _SparseTrainer if scipy.sparse.issparse(data.y) else _Trainer
-    trainer = kind(data, loss, settings, base)
-    monitor = _Monitor(evals, loss, metrics, settings, base, trainer.unit)
-    trees: list[tuple[Tree, int]] = []
-    interrupted = False
-    try:
-        trainer.prepare()
-        for number in range(settings.n_estimators):
-            grown = trainer.round(number)
-            if evals:
-                monitor.measure(trainer.forest_of(grown))
-            trees.extend(grown)  # a round counts once it is measured
-            progress.update(monitor.latest() or trainer.measure(metrics, progress.wants_training_metric))
-            if monitor.should_stop():
-                break
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        progress.close()
-    forest = trainer.forest_of(trees)
-    return TrainingResult(
-        forest, monitor.result(forest.n_rounds), monitor.best_iteration(forest.n_rounds), interrupted
+    run = Run(data, evals, loss, metrics, settings, initial)
+
+    def result(error: BaseException | None = None) -> TrainingResult:
+        forest = run.forest()
+        last = forest.n_rounds - 1
+        best = last if state.best_iteration is None else min(max(state.best_iteration, 0), last)
+        return TrainingResult(forest, run.evals_result(), best, error)
+
+    state = TrainingState(
+        n_rounds=settings.n_estimators,
+        n_done=run.n_rounds,
+        learning_rate=settings.learning_rate,
+        evals_result=run.history,
+        greater_is_better={metric.name: metric.greater_is_better for metric in metrics},
+        forest=run.forest,
+        training_metric=run.training_metric,
+        save=None if save is None else lambda path: save(path, result()),
     )
+    calls = CallbackList(callbacks)
+    error: BaseException | None = None
+    try:
+        calls.before_training(state)
+    except CallbackError as failed:
+        error = failed.error
+    if error is not None:  # here, so that it keeps the causes it has
+        raise error
+    try:
+        run.replay()
+        while run.n_rounds < settings.n_estimators:
+            state.begin_round()
+            if calls.before_round(state):
+                break
+            run.step(state.learning_rate)
+            state.n_done = run.n_rounds
+            if calls.after_round(state):
+                break
+    except CallbackError as failed:
+        error = failed.error
+    except KeyboardInterrupt as interrupt:
+        error = interrupt
+    finally:
+        state.n_done = run.n_rounds
+        at_the_end = calls.after_training(state)
+    if error is None and at_the_end is not None:
+        error = at_the_end.error
+    return result(error)
+
+
+def bin_data(data: Dataset, settings: Settings) -> BinnedMatrix:
+    """Return the table of the training rows as bins."""
+    return bin_table(data.X, data.weights.row, settings.max_bins, settings.n_threads)
+
+
+class Run:
+    """A forest in the making, and its metrics on the evaluation sets.
+
+    Parameters
+    ----------
+    data, evals, loss, metrics, settings, initial
+        As of :func:`train`.
+    matrix : BinnedMatrix or None
+        The table of `data` as bins; None: it is made before the first round.
+
+    Attributes
+    ----------
+    history : dict
+        ``{data set: {metric: [value after each round]}}``.
+    n_rounds : int
+        Rounds the forest has.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        evals: Sequence[Dataset],
+        loss: Loss,
+        metrics: Sequence[Metric],
+        settings: Settings,
+        initial: Forest | None = None,
+        matrix: BinnedMatrix | None = None,
+    ) -> None:
+        if initial is not None:
+            base = initial.base_score
+        elif settings.base_score is not None:
+            base = settings.base_score
+        else:
+            base = loss.base_score(data.y, data.weights.whole())
+        kind = _SparseTrainer if scipy.sparse.issparse(data.y) else _Trainer
+        self._trainer = kind(data, loss, settings, base)
+        if initial is not None and not np.array_equal(initial.unit, self._trainer.unit):
+            raise ValueError(
+                "the targets are of another size than those of the model to go on from: its leaf values are "
+                f"in units of {initial.unit.max():g}, here they would be in {self._trainer.unit.max():g}."
+            )
+        self._monitor = _Monitor(evals, loss, metrics, settings, base, self._trainer.unit)
+        self._metrics = metrics
+        self._initial = initial
+        self._matrix = matrix
+        self._prepared = False
+        self._trees: list[tuple[Tree, int]] = []
+        self.history = self._monitor.history
+        self.n_rounds = 0 if initial is None else initial.n_rounds
+
+    def replay(self) -> None:
+        """Measure the rounds that the forest began with."""
+        if self._initial is not None:
+            self._monitor.replay(self._initial)
+
+    def step(self, learning_rate: float) -> None:
+        """Do one round."""
+        if not self._prepared:
+            self._trainer.prepare(self._matrix, self._initial)
+            self._prepared = True
+        grown = self._trainer.round(self.n_rounds, learning_rate)
+        if self.history:
+            self._monitor.measure(self._trainer.forest_of(grown))
+        self._trees.extend(grown)  # a round counts once it is measured
+        self.n_rounds += 1
+
+    def forest(self) -> Forest:
+        """Return the trees of all rounds done."""
+        grown = self._trainer.forest_of(self._trees)
+        return grown if self._initial is None else self._initial.followed_by(grown)
+
+    def evals_result(self) -> dict[str, dict[str, list[float]]]:
+        """Return the metrics of the rounds done."""
+        return self._monitor.result(self.n_rounds)
+
+    def training_metric(self) -> dict[str, float]:
+        """Return the first metric on the training rows; nothing before the first round."""
+        return self._trainer.measure(self._metrics) if self._prepared else {}
 
 
 class _Trainer:
@@ -182,17 +311,21 @@ class _Trainer:
             settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed
         )
 
-    def prepare(self) -> None:
-        """Bin the table and set up the scores."""
+    def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
+        """Bin the table (unless it is binned already) and set up the scores."""
         settings = self._settings
-        matrix = bin_table(self._data.X, self._weight, settings.max_bins, settings.n_threads)
+        if matrix is None:
+            matrix = bin_data(self._data, settings)
         self._grower = TreeGrower(matrix, settings.rules(), settings.learning_rate, settings.n_threads)
-        self._start()
+        self._start(initial)
 
-    def _start(self) -> None:
-        self._raw = np.tile(self._base, (self._data.X.shape[0], 1))
+    def _start(self, initial: Forest | None) -> None:
+        if initial is None:
+            self._raw = np.tile(self._base, (self._data.X.shape[0], 1))
+        else:  # the same sums in the same order as in training
+            self._raw = initial.predict_raw(self._data.X, n_threads=self._settings.n_threads)
 
-    def round(self, number: int) -> list[tuple[Tree, int]]:
+    def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
         """Grow one round's trees and add them to the training scores."""
         settings = self._settings
         gradient, hessian = self._gradients()
@@ -219,6 +352,7 @@ class _Trainer:
                     rows=rows.rows,
                     sample_weight=rows.weight,
                     features=features,
+                    learning_rate=learning_rate,
                 )
                 grown.append((tree, first))
         except OverflowError as error:
@@ -238,9 +372,9 @@ class _Trainer:
             return gradient, hessian
         return gradient * cell, cell if hessian is None else hessian * cell
 
-    def measure(self, metrics: Sequence[Metric], wanted: bool) -> dict[str, float]:
-        """Return the first metric on the training rows, if wanted."""
-        if not wanted or not metrics:
+    def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
+        """Return the first metric on the training rows."""
+        if not metrics:
             return {}
         prediction = self._loss.predict(self._raw)
         weight = self._data.weights.whole()
@@ -260,24 +394,31 @@ class _Trainer:
 class _SparseTrainer(_Trainer):
     """The same with sparse labels: scores and gradients live in the core, and are never made dense."""
 
-    def _start(self) -> None:
+    def _start(self, initial: Forest | None) -> None:
         y: Any = self._data.y
         self._labels = SparseLabels(y.indptr, y.indices, self._loss.n_outputs)
+        if initial is not None:
+            initial.add_to_sparse(self._data.X, self._labels, self._settings.n_threads)
 
-    def round(self, number: int) -> list[tuple[Tree, int]]:
+    def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
         """Grow one round's tree and add it to the training scores."""
-        rows = self._sampler.uniform_rows(number).rows
-        features = self._sampler.features(number)
-        return [(self._grower.grow_sparse(self._labels, self._weight, rows=rows, features=features), 0)]
+        tree = self._grower.grow_sparse(
+            self._labels,
+            self._weight,
+            rows=self._sampler.uniform_rows(number).rows,
+            features=self._sampler.features(number),
+            learning_rate=learning_rate,
+        )
+        return [(tree, 0)]
 
-    def measure(self, metrics: Sequence[Metric], wanted: bool) -> dict[str, float]:
+    def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
         """Return nothing: the predictions of all training rows would be dense."""
         return {}
 
 
 @dataclass
 class _Monitor:
-    """Metrics on the evaluation sets, and when to stop."""
+    """Metrics on the evaluation sets."""
 
     evals: Sequence[Dataset]
     loss: Loss
@@ -293,40 +434,22 @@ class _Monitor:
         self.history = {data.name: {metric.name: [] for metric in self.metrics} for data in self.evals}
 
     def measure(self, latest_round: Forest) -> None:
+        self._add(latest_round, 0)
+
+    def replay(self, forest: Forest) -> None:
+        for number in range(forest.n_rounds if self.evals else 0):
+            self._add(forest, number)
+
+    def _add(self, forest: Forest, number: int) -> None:
         for data, weight, score in zip(self.evals, self._weights, self._scores, strict=True):
-            latest_round.add_to(data.X, score, self.settings.n_threads)
+            forest.add_round_to(data.X, number, score, self.settings.n_threads)
             prediction = self.loss.predict(score * self.unit)
             for metric in self.metrics:
                 value = metric.function(data.y, prediction, weight)
                 self.history[data.name][metric.name].append(value)
-
-    def latest(self) -> dict[str, float]:
-        return {
-            f"{name} {metric}": values[-1]
-            for name, by_metric in self.history.items()
-            for metric, values in by_metric.items()
-        }
-
-    def should_stop(self) -> bool:
-        patience = self.settings.early_stopping_rounds
-        if patience is None:
-            return False
-        n_rounds = len(self._watched())
-        return n_rounds - 1 - self.best_iteration(n_rounds) >= patience
-
-    def best_iteration(self, n_rounds: int) -> int:
-        if self.settings.early_stopping_rounds is None or n_rounds == 0:
-            return n_rounds - 1
-        values = np.array(self._watched()[:n_rounds])
-        if self.metrics[-1].greater_is_better:
-            values = -values
-        return int(np.argmin(np.where(np.isnan(values), np.inf, values)))
 
     def result(self, n_rounds: int) -> dict[str, dict[str, list[float]]]:
         return {
             name: {metric: values[:n_rounds] for metric, values in by_metric.items()}
             for name, by_metric in self.history.items()
         }
-
-    def _watched(self) -> list[float]:
-        return self.history[self.evals[-1].name][self.metrics[-1].name]

@@ -93,6 +93,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         output_weight: Sequence[float] | FloatArray | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
+        callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
         importance_type: str = "gain",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -124,6 +126,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.output_weight = output_weight
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
+        self.callbacks = callbacks
+        self.warm_start = warm_start
         self.importance_type = importance_type
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -247,6 +251,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         output_weight: Sequence[float] | FloatArray | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
+        callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
         importance_type: str = "gain",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -280,6 +286,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.output_weight = output_weight
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
+        self.callbacks = callbacks
+        self.warm_start = warm_start
         self.importance_type = importance_type
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -459,6 +467,6 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
     """
     saved = read_model(path)
     estimator = (PolyleafRegressor if saved.estimator == "regressor" else PolyleafClassifier)(**saved.params)
-    result = TrainingResult(saved.forest, saved.evals_result, saved.best_iteration, interrupted=False)
+    result = TrainingResult(saved.forest, saved.evals_result, saved.best_iteration)
     estimator._take(result, saved.coding, saved.loss, saved.feature_names)
     return estimator

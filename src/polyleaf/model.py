@@ -13,7 +13,7 @@ import numpy.typing as npt
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sparse_tables import DenseRows, SparseTable
-from polyleaf.growth.tree import Tree
+from polyleaf.growth.tree import SparseLabels, Tree
 
 # Names of the arrays, their dtypes and what they run over. This is the model file's layout, too.
 _LAYOUT: dict[str, tuple[type[np.generic], str]] = {
@@ -36,6 +36,7 @@ _LAYOUT: dict[str, tuple[type[np.generic], str]] = {
 }
 _MOST_FEATURES = 2**26
 _LARGEST_UNIT = 2.0**1000
+_TREES_TOGETHER = 16  # whose leaves are looked up together
 
 
 @dataclass
@@ -122,6 +123,31 @@ class Forest:
             **{name: joined(name, _LAYOUT[name][0]) for name in node_arrays},
         )
 
+    def followed_by(self, more: Forest) -> Forest:
+        """Return the forest of these trees and then those of `more`, which has the same outputs and units."""
+
+        def joined(name: str, over: str) -> npt.NDArray[Any]:
+            first, second = getattr(self, name), getattr(more, name)
+            # Positions in the other arrays move on by what stands before them.
+            if over.endswith("+ 1"):
+                first, second = first[:-1], second + first[-1]
+            elif name == "value_begin":
+                second = np.where(second >= 0, second + len(self.values), -1)
+            return np.concatenate([first, second])
+
+        return Forest(
+            n_features=self.n_features,
+            n_outputs=self.n_outputs,
+            trees_per_round=self.trees_per_round,
+            base_score=self.base_score,
+            unit=self.unit,
+            **{
+                name: joined(name, over)
+                for name, (_, over) in _LAYOUT.items()
+                if over not in ("outputs", "shape")
+            },
+        )
+
     @property
     def n_trees(self) -> int:
         """Number of trees."""
@@ -143,9 +169,25 @@ class Forest:
             self._add(X, 0, self._trees(n_rounds), raw, n_threads)
         return self._finish(raw)
 
-    def add_to(self, X: Array | SparseTable, score: FloatArray, n_threads: int = 1) -> None:
-        """Add all trees to scores that are kept in units."""
-        self._add(X, 0, self.n_trees, score, n_threads)
+    def add_round_to(
+        self, X: Array | SparseTable, number: int, score: FloatArray, n_threads: int = 1
+    ) -> None:
+        """Add the trees of one round to scores that are kept in units."""
+        begin = number * self.trees_per_round
+        self._add(X, begin, begin + self.trees_per_round, score, n_threads)
+
+    def add_to_sparse(self, X: Array | SparseTable, labels: SparseLabels, n_threads: int = 1) -> None:
+        """Add all trees, whose leaves must be sparse, to the scores of sparse labels."""
+        for first in range(0, self.n_trees, _TREES_TOGETHER):
+            end = min(first + _TREES_TOGETHER, self.n_trees)
+            leaves = self._apply(X, first, end, n_threads)
+            for tree in range(first, end):
+                of_nodes = self.value_begin[self.node_begin[tree] : self.node_begin[tree + 1]]
+                width = int(self.tree_width[tree])
+                low = of_nodes[of_nodes >= 0].min()
+                part = slice(low, of_nodes.max() + width)
+                begin = of_nodes[leaves[:, tree - first]] - low
+                labels.add(begin, self.values[part], self.value_output[part], width, n_threads)
 
     def staged_raw(
         self, X: Array | SparseTable, n_threads: int = 1, n_rounds: int | None = None
@@ -164,12 +206,16 @@ class Forest:
         n_trees = self._trees(n_rounds)
         if n_trees == 0:
             return np.empty((X.shape[0], 0), dtype=np.int32)
+        return self._apply(X, 0, n_trees, n_threads)
+
+    def _apply(self, X: Array | SparseTable, begin: int, end: int, n_threads: int) -> npt.NDArray[np.int32]:
+        """Return the leaves in trees [begin, end); a sparse table is made dense some rows at a time."""
         if isinstance(X, np.ndarray):
-            return self._predictor.apply(X, 0, n_trees, n_threads)
+            return self._predictor.apply(X, begin, end, n_threads)
         predictor = self._on_used_features._predictor
-        leaves = np.empty((X.shape[0], n_trees), dtype=np.int32)
+        leaves = np.empty((X.shape[0], end - begin), dtype=np.int32)
         for rows, block in DenseRows(X, self._used_features):
-            leaves[rows] = predictor.apply(block, 0, n_trees, n_threads)
+            leaves[rows] = predictor.apply(block, begin, end, n_threads)
         return leaves
 
     def _add(
@@ -331,6 +377,10 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     expect(
         (output >= 0) & (width >= 1) & (output + width <= n_outputs),
         "a tree adds to outputs that do not exist",
+    )
+    expect(
+        len(value_output) == 0 or output == 0,
+        "a tree of sparse leaves begins at another output than the first",
     )
     size = np.repeat(np.diff(begin), np.diff(begin))
     position = np.arange(n_nodes) - np.repeat(begin[:-1], np.diff(begin))

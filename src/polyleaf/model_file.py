@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, get_args
 import numpy as np
 import safetensors.numpy
 
+from polyleaf.checkpoint import CheckpointNote, read_note
 from polyleaf.data.inputs import Array
 from polyleaf.data.tables import FrameKind
 from polyleaf.data.targets import TargetCoding, TargetKind
@@ -55,6 +56,7 @@ class SavedModel:
     feature_names: tuple[str, ...] | None
     best_iteration: int
     evals_result: dict[str, dict[str, list[float]]]
+    checkpoint: CheckpointNote | None = None
 
 
 def write_model(path: str | os.PathLike[str], model: SavedModel) -> None:
@@ -70,9 +72,7 @@ def write_model(path: str | os.PathLike[str], model: SavedModel) -> None:
     model : SavedModel
         What to write.
     """
-    target = Path(os.path.realpath(_path_text(path)))  # a link stays one
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to save the model in")
+    target = checked_target(path)
     page = {"sha256": _NO_SUM, **_describe(model)}
     text = json.dumps(page, separators=(",", ":"), allow_nan=False)
     content = bytearray(safetensors.numpy.save(model.forest.to_arrays(), metadata={_METADATA_KEY: text}))
@@ -94,7 +94,7 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
     ValueError
         When the file is not a model, was truncated or altered, is from a newer version, or is inconsistent.
     """
-    name = _path_text(path)
+    name = path_text(path)
     if os.path.isdir(name):
         raise ValueError(f"{name!r} is a folder, not a polyleaf model file.")
     with open(name, "rb") as file:
@@ -111,11 +111,22 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
             raise ValueError(f"{name!r} cannot be read as a polyleaf model: {error}") from error
 
 
-def _path_text(path: str | os.PathLike[str]) -> str:
+def path_text(path: str | os.PathLike[str]) -> str:
+    """Return a path as text, or raise TypeError."""
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"path must be str or os.PathLike; got {path!r} of type {type(path).__name__}.")
     return text
+
+
+def checked_target(path: str | os.PathLike[str]) -> Path:
+    """Return where a file of this path would be written; its folder must exist."""
+    target = Path(os.path.realpath(path_text(path)))  # a link stays one
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to save the model in")
+    if target.is_dir():
+        raise IsADirectoryError(f"{str(target)!r} is a folder; the path of a file is needed")
+    return target
 
 
 def _write_atomically(target: Path, content: bytearray) -> None:
@@ -161,6 +172,7 @@ def _describe(model: SavedModel) -> dict[str, Any]:
             data: {metric: [float(value).hex() for value in values] for metric, values in of_data.items()}
             for data, of_data in model.evals_result.items()
         },
+        **({} if model.checkpoint is None else {"checkpoint": model.checkpoint.describe()}),
     }
 
 
@@ -271,6 +283,7 @@ def _model(page: Mapping[str, Any], arrays: dict[str, Array]) -> SavedModel:
         feature_names=_feature_names(page, forest.n_features),
         best_iteration=best_iteration,
         evals_result=_evals_result(page),
+        checkpoint=read_note(page["checkpoint"], forest.n_rounds) if "checkpoint" in page else None,
     )
 
 

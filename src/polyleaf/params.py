@@ -259,6 +259,36 @@ class Threads:
             raise _wrong_value(name, value, self.allowed)
 
 
+# What a callback may have; src/polyleaf/callbacks.py says when they are called.
+CALLBACK_METHODS = ("before_training", "before_round", "after_round", "after_training")
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """None, or a sequence of callbacks."""
+
+    allowed = "sequence of callbacks or None"
+
+    def check(self, name: str, value: object) -> None:
+        if value is None:
+            return
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise _wrong_type(name, value, self.allowed)
+        for i, one in enumerate(value):
+            self._check_one(f"{name}[{i}]", one)
+
+    def _check_one(self, name: str, value: object) -> None:
+        allowed = f"callable, or an object with one of the methods {', '.join(CALLBACK_METHODS)}"
+        if isinstance(value, type):
+            raise TypeError(f"{name} is the class {value.__name__}; it must be an object of it.")
+        methods = [method for method in CALLBACK_METHODS if hasattr(value, method)]
+        if not methods and not callable(value):
+            raise _wrong_type(name, value, allowed)
+        for method in methods:
+            if not callable(getattr(value, method)):
+                raise TypeError(f"{name}.{method} must be a method; got {getattr(value, method)!r}.")
+
+
 @dataclass(frozen=True)
 class Seed:
     """What scikit-learn takes for a random state."""
@@ -495,7 +525,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         Integer(1, or_none=True),
         None,
         "Stop when the last metric of the last evaluation set has not improved for this many rounds. Needs "
-        "`eval_set` in `fit`. None: all rounds are done.",
+        "`eval_set` in `fit`. None: all rounds are done. (`polyleaf.callbacks.EarlyStopping` can watch "
+        "another metric or set.)",
     ),
     Parameter(
         "eval_metric",
@@ -517,6 +548,19 @@ PARAMETERS: tuple[Parameter, ...] = (
         "among 5, which with classes is at most 1/5. A callable `(y, prediction) -> float` gets "
         "probabilities and is minimised.",
         ("classifier",),
+    ),
+    Parameter(
+        "callbacks",
+        Callbacks(),
+        None,
+        "What is called before and after each round: objects of `polyleaf.callbacks` or of the same form, or "
+        "functions that get the state of the training after each round and return True to end it.",
+    ),
+    Parameter(
+        "warm_start",
+        Boolean(),
+        False,
+        "Whether `fit` on a fitted estimator keeps its trees and adds rounds until there are `n_estimators`.",
     ),
     Parameter(
         "importance_type",

@@ -1,64 +1,74 @@
-"""The progress bar of ``fit``."""
+"""What ``fit`` shows on standard error: a bar, or lines."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 from tqdm import tqdm
+
+from polyleaf.params import Integer
+from polyleaf.training_state import Callback, TrainingState
 
 # More than these would not fit a terminal's line; the last ones are those that early stopping watches.
 _METRICS_ON_BAR = 3
 
 
-class Progress:
-    """Shows the rounds done and the metrics on standard error.
+class ProgressBar(Callback):
+    """A callback that shows the rounds done and the metrics in a bar on standard error.
 
-    Parameters
-    ----------
-    n_rounds : int
-        Rounds to come.
-    verbose : bool or int
-        0: silent; 1: a bar; n >= 2: also a line every n rounds.
-    has_evals : bool, default=False
-        Whether there are evaluation sets. Without them the bar shows the training value of the metric.
+    Without evaluation sets the bar has the metric of the training rows. ``verbose=1`` of the estimators is
+    this callback.
     """
 
-    def __init__(self, n_rounds: int, verbose: int, has_evals: bool = False) -> None:
-        self._every = int(verbose) if verbose >= 2 else 0
-        self._n_rounds = n_rounds
-        self._done = 0
-        self._bar: tqdm[Any] | None = None
-        self.wants_training_metric = verbose >= 1 and not has_evals
-        if verbose >= 1:
-            self._bar = tqdm(
-                total=n_rounds, unit="round", desc="polyleaf", dynamic_ncols=True, file=sys.stderr
-            )
+    _bar: tqdm[Any] | None = None
 
-    def update(self, metrics: Mapping[str, float]) -> None:
+    def before_training(self, state: TrainingState) -> None:
+        """Draw the bar."""
+        self._bar = tqdm(
+            total=state.n_rounds,
+            initial=state.n_done,
+            unit="round",
+            desc="polyleaf",
+            dynamic_ncols=True,
+            file=sys.stderr,
+        )
+
+    def after_round(self, state: TrainingState) -> bool | None:
         """Count one round and show its metrics."""
         if self._bar is None:
-            return
-        self._done += 1
-        shown = list(metrics.items())[-_METRICS_ON_BAR:]
+            return None
+        shown = list(state.latest().items())[-_METRICS_ON_BAR:]
         self._bar.set_postfix_str(", ".join(f"{name}={value:.5g}" for name, value in shown), refresh=False)
         self._bar.update(1)
-        if self._every and (self._done % self._every == 0 or self._done == self._n_rounds):
-            line = "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
-            self._bar.write(f"[{self._done}/{self._n_rounds}]  {line}".rstrip(), file=sys.stderr)
+        return None
 
-    def close(self) -> None:
+    def after_training(self, state: TrainingState) -> None:
         """Leave the bar as it stands; training may have stopped early."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
-    def __enter__(self) -> Progress:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+class EvaluationLog(Callback):
+    """A callback that writes a line with the metrics to standard error every few rounds, and in the last one.
+
+    ``verbose=n`` of the estimators, for n of 2 and more, is this callback and a `ProgressBar`.
+
+    Parameters
+    ----------
+    period : int, default=1
+        Rounds between two lines.
+    """
+
+    def __init__(self, period: int = 1) -> None:
+        Integer(1).check("period", period)
+        self.period = period
+
+    def after_round(self, state: TrainingState) -> bool | None:
+        """Write the line if its round has come."""
+        done, planned = state.n_done, state.n_rounds
+        if done % self.period == 0 or done == planned:
+            line = "  ".join(f"{name}={value:.6g}" for name, value in state.latest().items())
+            tqdm.write(f"[{done}/{planned}]  {line}".rstrip(), file=sys.stderr)
+        return None

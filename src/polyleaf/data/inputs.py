@@ -286,50 +286,67 @@ def read_eval_sets(eval_set: object, eval_sample_weight: object) -> list[EvalInp
 
     Parameters
     ----------
-    eval_set : None, tuple (X, y), or list of such tuples
+    eval_set : None, tuple (X, y), list of such tuples, or dict of name and tuple
         Rows that are not trained on.
-    eval_sample_weight : None, array-like, or list of (None or array-like)
-        Weights in the same form: an array for one tuple, a list for a list.
+    eval_sample_weight : None, array-like, list of (None or array-like), or dict
+        Weights in the same form: an array for one tuple, a list for a list, a dict for a dict.
 
     Returns
     -------
     list of EvalInput
-        Named "validation_0", "validation_1", ...
+        With the names of the dict, or else "validation_0", "validation_1", ...
     """
     if eval_set is None:
         if eval_sample_weight is not None:
             raise ValueError("eval_sample_weight was given without eval_set.")
         return []
     if isinstance(eval_set, tuple):
-        pairs: Sequence[object] = [eval_set]
-        weights: Sequence[object] = [eval_sample_weight]
-    elif isinstance(eval_set, list):
-        pairs = eval_set
-        weights = _one_per_set(eval_sample_weight, len(pairs))
-    else:
+        return [
+            _eval_input("validation_0", "eval_set[0]", eval_set, eval_sample_weight, "eval_sample_weight")
+        ]
+    if isinstance(eval_set, list):
+        weights = _one_per_set(eval_sample_weight, len(eval_set))
+        return [
+            _eval_input(f"validation_{i}", f"eval_set[{i}]", pair, weight, f"eval_sample_weight[{i}]")
+            for i, (pair, weight) in enumerate(zip(eval_set, weights, strict=True))
+        ]
+    if isinstance(eval_set, Mapping):
+        by_name = _by_name(eval_sample_weight, eval_set)
+        return [
+            _eval_input(name, f"eval_set[{name!r}]", pair, by_name.get(name), f"eval_sample_weight[{name!r}]")
+            for name, pair in eval_set.items()
+        ]
+    raise TypeError(
+        "eval_set must be a tuple (X, y), a list of such tuples or a dict of names and tuples; got "
+        f"{type(eval_set).__name__}."
+    )
+
+
+def _eval_input(name: str, place: str, pair: object, weight: object, weight_name: str) -> EvalInput:
+    if not isinstance(pair, tuple | list):
+        raise TypeError(f"{place} must be a tuple (X, y); got {type(pair).__name__}.")
+    if len(pair) != 2:
+        raise ValueError(f"{place} must be a tuple (X, y); got {len(pair)} elements.")
+    return EvalInput(name, pair[0], pair[1], weight, f"X of {place}", f"y of {place}", weight_name)
+
+
+def _by_name(weights: object, sets: Mapping[Any, object]) -> Mapping[Any, object]:
+    for name in sets:
+        if not isinstance(name, str):
+            raise TypeError(f"the names in eval_set must be str; got {name!r} of type {type(name).__name__}.")
+    if weights is None:
+        return {}
+    if not isinstance(weights, Mapping):
         raise TypeError(
-            f"eval_set must be a tuple (X, y) or a list of such tuples; got {type(eval_set).__name__}."
+            "eval_sample_weight must be a dict with the weights of the evaluation sets, as eval_set is a "
+            f"dict; got {type(weights).__name__}."
         )
-    several = isinstance(eval_set, list)
-    sets = []
-    for i, (pair, weight) in enumerate(zip(pairs, weights, strict=True)):
-        if not isinstance(pair, tuple | list):
-            raise TypeError(f"eval_set[{i}] must be a tuple (X, y); got {type(pair).__name__}.")
-        if len(pair) != 2:
-            raise ValueError(f"eval_set[{i}] must be a tuple (X, y); got {len(pair)} elements.")
-        weight_name = f"eval_sample_weight[{i}]" if several else "eval_sample_weight"
-        sets.append(
-            EvalInput(
-                f"validation_{i}",
-                pair[0],
-                pair[1],
-                weight,
-                f"X of eval_set[{i}]",
-                f"y of eval_set[{i}]",
-                weight_name,
+    for name in weights:
+        if name not in sets:
+            raise ValueError(
+                f"eval_sample_weight has {name!r}, but eval_set has only {', '.join(map(repr, sets))}."
             )
-        )
-    return sets
+    return weights
 
 
 def _one_per_set(weights: object, n_sets: int) -> Sequence[object]:

@@ -193,7 +193,7 @@ def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) 
             warnings.warn(
                 f"A column-vector {name} was passed when a 1d array was expected; it is read as labels.",
                 DataConversionWarning,
-                stacklevel=5,  # the caller of fit
+                stacklevel=6,  # the caller of fit or cv
             )
         labels = labels[:, 0]
     if labels.dtype.kind == "O":

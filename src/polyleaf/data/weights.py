@@ -15,10 +15,10 @@ import numpy.typing as npt
 import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
-from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.targets import TargetCoding
 
 Cells = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ class Weights:
     def are_ones(self) -> bool:
         """Whether all cells count the same."""
         return self.row is None and self.cell is None
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Weights:
+        """Return the weights of some rows."""
+        row = None if self.row is None else _none_if_ones(self.row[rows])
+        return Weights(row, None if self.cell is None else self.cell[rows])
 
     def whole(self) -> FloatArray | None:
         """Return the weights of the cells where they differ, of the rows otherwise."""
@@ -114,16 +119,12 @@ def set_unobserved_aside(y: Array, weight: FloatArray | None) -> tuple[Array, Fl
     return y, weight
 
 
-def drop_weightless(
-    X: Array | SparseTable, y: Array, weight: FloatArray | None
-) -> tuple[Array | SparseTable, Array, FloatArray | None]:
-    """Remove the rows without any weight, so that they count nowhere."""
+def rows_with_weight(weight: FloatArray | None) -> Mask | None:
+    """Return which rows have any weight; the others count nowhere. None: all have."""
     if weight is None:
-        return X, y, None
-    kept: npt.NDArray[np.bool_] = weight > 0 if weight.ndim == 1 else np.any(weight > 0, axis=1)
-    if not kept.all():
-        X, y, weight = X[kept], y[kept], weight[kept]
-    return X, y, weight
+        return None
+    kept: Mask = weight > 0 if weight.ndim == 1 else np.any(weight > 0, axis=1)
+    return None if kept.all() else kept
 
 
 def refuse_unobserved(

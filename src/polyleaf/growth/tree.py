@@ -115,6 +115,29 @@ class SparseLabels:
     def __init__(self, row_begin: npt.NDArray[Any], label: npt.NDArray[Any], n_outputs: int) -> None:
         self.core = _core.SparseLabels(row_begin.astype(np.int64), label.astype(np.int32), n_outputs)
 
+    def add(
+        self,
+        value_begin: npt.NDArray[np.int64],
+        values: npt.NDArray[np.float32],
+        value_output: npt.NDArray[np.int32],
+        width: int,
+        n_threads: int,
+    ) -> None:
+        """Add a tree that was grown before to the scores.
+
+        Parameters
+        ----------
+        value_begin : int64 ndarray of shape (rows,)
+            Where the values of each row's leaf begin.
+        values, value_output : ndarray
+            Values, and the outputs they belong to, as in :class:`polyleaf.model.Forest`.
+        width : int
+            Values of a leaf.
+        n_threads : int
+            Number of threads.
+        """
+        self.core.add(value_begin, values, value_output, width, n_threads)
+
 
 class TreeGrower:
     """Grows trees on one binned table.
@@ -174,6 +197,7 @@ class TreeGrower:
         rows: npt.NDArray[np.uint32] | None = None,
         sample_weight: FloatArray | None = None,
         features: FeatureSample = ALL_FEATURES,
+        learning_rate: float | None = None,
     ) -> Tree:
         """Return the tree for these gradients, and add it to `raw`.
 
@@ -199,6 +223,8 @@ class TreeGrower:
             own weights.
         features : FeatureSample
             Which features may be used.
+        learning_rate : float or None
+            Of this tree; None: that of the grower.
         """
         stored, rule = (None, hessian) if isinstance(hessian, str) else (hessian, "itself")
         if structure is None:
@@ -224,7 +250,7 @@ class TreeGrower:
             label=label,
             histogram_bytes=self._histogram_bytes,
             **features.arguments(),
-            **self._settings,
+            **self._settings_with(learning_rate),
         )
         return Tree(**arrays)
 
@@ -235,9 +261,19 @@ class TreeGrower:
         *,
         rows: npt.NDArray[np.uint32] | None = None,
         features: FeatureSample = ALL_FEATURES,
+        learning_rate: float | None = None,
     ) -> Tree:
         """Return the tree for the present scores of sparse labels, and add it to them; see `grow`."""
         arrays = labels.core.grow(
-            matrix=self._matrix, weight=weight, rows=rows, **features.arguments(), **self._settings
+            matrix=self._matrix,
+            weight=weight,
+            rows=rows,
+            **features.arguments(),
+            **self._settings_with(learning_rate),
         )
         return Tree(**arrays)
+
+    def _settings_with(self, learning_rate: float | None) -> dict[str, Any]:
+        if learning_rate is None:
+            return self._settings
+        return self._settings | {"learning_rate": learning_rate}

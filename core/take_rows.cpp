@@ -1,0 +1,62 @@
+#include "take_rows.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "threads.hpp"
+
+namespace polyleaf {
+namespace {
+
+constexpr std::size_t kBlockRows = 1024;
+
+// Everything but the cells; of a sparse tile also where each row's entries begin.
+FeatureTile empty_copy(const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows) {
+  FeatureTile out;
+  out.features = tile.features;
+  out.slot_begin = tile.slot_begin;
+  out.first_slot = tile.first_slot;
+  out.wide = tile.wide;
+  out.sparse = tile.sparse;
+  out.frequent_slot = tile.frequent_slot;
+  out.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));
+  if (tile.sparse) {
+    out.row_begin.assign(n_rows + 1, 0);
+    for (std::size_t i = 0; i < n_rows; ++i)
+      out.row_begin[i + 1] = out.row_begin[i] + tile.row_begin[rows[i] + 1] - tile.row_begin[rows[i]];
+    out.entries = Buffer<std::uint16_t>(out.row_begin.back());
+  }
+  return out;
+}
+
+void copy_cells(const FeatureTile& from, const std::uint32_t* rows, std::size_t begin, std::size_t end,
+                FeatureTile& to) {
+  const std::size_t row_bytes = from.n_features() * (from.wide ? 2 : 1);
+  for (std::size_t i = begin; i < end; ++i) {
+    std::memcpy(to.codes.data() + i * row_bytes, from.codes.data() + rows[i] * row_bytes, row_bytes);
+    if (!from.sparse) continue;
+    const std::uint16_t* entries = from.entries.data();
+    std::copy(entries + from.row_begin[rows[i]], entries + from.row_begin[rows[i] + 1],
+              to.entries.data() + to.row_begin[i]);
+  }
+}
+
+}  // namespace
+
+BinnedMatrix take_rows(const BinnedMatrix& matrix, const std::uint32_t* rows, std::size_t n_rows, int n_threads) {
+  BinnedMatrix out;
+  out.n_rows = n_rows;
+  out.n_slots = matrix.n_slots;
+  out.features = matrix.features;
+  for (const FeatureTile& tile : matrix.tiles) out.tiles.push_back(empty_copy(tile, rows, n_rows));
+  const std::size_t n_blocks = (n_rows + kBlockRows - 1) / kBlockRows;
+  const std::size_t work = n_rows * matrix.features.size();
+  parallel_for(work < kParallelGathers ? 1 : n_threads, n_blocks, [&](std::size_t block, int) {
+    const std::size_t begin = block * kBlockRows;
+    const std::size_t end = std::min(n_rows, begin + kBlockRows);
+    for (std::size_t t = 0; t < out.tiles.size(); ++t) copy_cells(matrix.tiles[t], rows, begin, end, out.tiles[t]);
+  });
+  return out;
+}
+
+}  // namespace polyleaf

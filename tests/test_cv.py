@@ -1,0 +1,306 @@
+"""cv() is the estimator fitted fold by fold, but for the cut points, which are found once."""
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.exceptions import DataConversionWarning
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
+
+from polyleaf import CVResult, PolyleafRegressor, cv
+from polyleaf.callbacks import Callback, Checkpoint, EarlyStopping, LearningRateSchedule, TimeLimit
+from training_cases import CASES, CLASSES, TARGETS, WEIGHT, assert_same_model
+from training_cases import X as MEASURED
+
+# Few distinct values, all of them in every fold: the cut points of a fold are those of the whole table.
+X = np.round(np.nan_to_num(MEASURED)).clip(-1, 1)
+X[MEASURED > 1.9] = np.nan
+FOLDS = 3
+ROUNDS = 4
+
+
+def fold_by_fold(case, splits, rounds=ROUNDS, weight=None, **params):
+    """Return the estimators fitted on each fold, measured on its test rows."""
+    models = []
+    for train, test in splits:
+        w_train, w_test = (None, None) if weight is None else (weight[train], weight[test])
+        model = case.make(n_estimators=rounds, **params)
+        sets = {"eval_set": {"validation": (X[test], case.y[test])}}
+        if weight is not None:
+            sets["eval_sample_weight"] = {"validation": w_test}
+        models.append(model.fit(X[train], case.y[train], w_train, **sets))
+    return models
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_folds_are_fits(name):
+    """The same trees and scores, to the last bit."""
+    case = CASES[name]
+    splits = list(KFold(FOLDS, shuffle=True, random_state=0).split(X))
+    result = cv(
+        case.make(n_estimators=ROUNDS), X, case.y, cv=splits, sample_weight=case.weight, return_models=True
+    )
+    models = fold_by_fold(case, splits, weight=case.weight)
+    assert isinstance(result, CVResult)
+    assert result.n_rounds == ROUNDS
+    (metric,) = result.mean
+    for i, (one, other) in enumerate(zip(result.models, models, strict=True)):
+        one.best_iteration_ = other.best_iteration_  # of all folds, and of one
+        assert_same_model(one, other)
+        np.testing.assert_array_equal(result.folds[metric][i], other.evals_result_["validation"][metric])
+    values = result.folds[metric]
+    np.testing.assert_allclose(result.mean[metric], values.sum(axis=0) / FOLDS, rtol=1e-14)
+    deviation = np.sqrt(((values - result.mean[metric]) ** 2).sum(axis=0) / FOLDS)
+    np.testing.assert_allclose(result.std[metric], deviation, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+def test_threads_change_no_bit(n_jobs):
+    case = CASES["weights"]
+    run = lambda jobs: cv(case.make(n_estimators=3, n_jobs=jobs), X, case.y, sample_weight=WEIGHT)  # noqa: E731
+    np.testing.assert_array_equal(run(n_jobs).folds["rmse"], run(1).folds["rmse"])
+
+
+def test_wide_and_sparse_columns():
+    """Columns of two-byte codes, and such as have one value in most rows."""
+    rng = np.random.default_rng(3)
+    n = 3000
+    table = np.column_stack(
+        [
+            rng.permutation(np.repeat(np.arange(1000), 3)),  # more than 256 bins
+            np.where(rng.random(n) < 0.9, 0, rng.integers(0, 5, n)),
+            rng.integers(0, 3, n),
+            np.where(rng.random(n) < 0.9, 0, np.repeat(np.arange(1000), 3)),
+        ]
+    ).astype(float)
+    y = np.sin(table[:, 0] / 50) + table[:, 1] + 0.1 * rng.normal(size=n)
+    # Each value that occurs thrice has a row in either part: the cut points are those of the whole table.
+    part = np.argsort(np.argsort(table[:, 0], kind="stable")) % 3 == 0
+    part &= table[:, 3] == 0
+    splits = [(np.flatnonzero(~part), np.flatnonzero(part))]
+    model = PolyleafRegressor(n_estimators=3, max_bins=None, min_samples_leaf=3)
+    result = cv(model, table, y, cv=splits, return_models=True)
+    train, test = splits[0]
+    alone = model.fit(table[train], y[train], eval_set={"validation": (table[test], y[test])})
+    assert_same_model(result.models[0], alone)
+
+
+def test_numbers_are_stratified_for_classes():
+    splits = {
+        "regression": KFold(FOLDS),
+        "classes": StratifiedKFold(FOLDS),
+        "two classes": StratifiedKFold(FOLDS),
+        "labels": KFold(FOLDS),
+    }
+    for name, splitter in splits.items():
+        case = CASES[name]
+        estimator = case.make(n_estimators=2)
+        by_number = cv(estimator, X, case.y, cv=FOLDS)
+        by_splitter = cv(estimator, X, case.y, cv=splitter)
+        (metric,) = by_number.folds
+        np.testing.assert_array_equal(by_number.folds[metric], by_splitter.folds[metric])
+        assert len(by_number.folds[metric]) == FOLDS
+    assert inspect.signature(cv).parameters["cv"].default == 5
+
+
+def test_groups_and_other_splitters():
+    groups = np.arange(len(X)) % 4
+    estimator = CASES["regression"].make(n_estimators=2)
+    shuffled = ShuffleSplit(2, random_state=0)
+    for splitter, n, of in ((GroupKFold(4), 4, groups), (LeaveOneGroupOut(), 4, groups), (shuffled, 2, None)):
+        result = cv(estimator, X, TARGETS, cv=splitter, groups=of)
+        listed = cv(estimator, X, TARGETS, cv=splitter.split(X, TARGETS, of))
+        np.testing.assert_array_equal(result.folds["rmse"], listed.folds["rmse"])
+        assert len(result.folds["rmse"]) == n
+
+
+def test_masks_and_negative_rows():
+    mask = np.arange(len(X)) < 100
+    estimator = CASES["regression"].make(n_estimators=2)
+    expected = cv(estimator, X, TARGETS, cv=[(np.flatnonzero(mask), np.flatnonzero(~mask))])
+    negative = np.flatnonzero(~mask) - len(X)
+    for pair in ((mask, ~mask), [mask, negative], (list(range(100)), negative.tolist())):
+        found = cv(estimator, X, TARGETS, cv=[pair])
+        np.testing.assert_array_equal(found.folds["rmse"], expected.folds["rmse"])
+
+
+def test_rows_of_no_weight_are_not_there():
+    """Rows keep their numbers, whatever was dropped before them."""
+    case = CASES["regression"]
+    splits = list(KFold(FOLDS, shuffle=True, random_state=0).split(X))
+    assert (WEIGHT == 0).any()
+    found = cv(case.make(n_estimators=2), X, case.y, cv=splits, sample_weight=WEIGHT)
+    models = fold_by_fold(case, splits, 2, WEIGHT)
+    for i, model in enumerate(models):
+        np.testing.assert_array_equal(found.folds["rmse"][i], model.evals_result_["validation"]["rmse"])
+    weightless = np.flatnonzero(WEIGHT == 0)
+    with pytest.raises(ValueError, match=r"fold 1 has no test rows \(rows of weight 0 do not count\)"):
+        cv(case.make(), X, case.y, cv=[splits[0], (splits[0][0], weightless)], sample_weight=WEIGHT)
+
+
+def test_test_targets_play_no_part_in_training():
+    """Only the scores change with them: base score, trees and scales come from the training rows."""
+    train, test = np.arange(100), np.arange(100, len(X))
+    other = TARGETS.copy()
+    other[test] = 1000 - 7 * other[test]
+    run = lambda y: cv(  # noqa: E731
+        CASES["regression"].make(n_estimators=3), X, y, cv=[(train, test)], return_models=True
+    )
+    one, two = run(TARGETS), run(other)
+    np.testing.assert_array_equal(one.models[0].predict(X), two.models[0].predict(X))
+    assert (one.mean["rmse"] != two.mean["rmse"]).all()
+
+
+def test_cut_points_are_those_of_the_whole_table():
+    """What is promised in the documentation: the values of a test row's features have a say in the cuts."""
+    table = np.arange(10.0)[:, np.newaxis]
+    y = (table[:, 0] > 4.5).astype(float)
+    train = np.array([0, 1, 2, 3, 4, 8, 9])
+    params = {"n_estimators": 1, "max_bins": None, "min_samples_leaf": 1}
+    result = cv(PolyleafRegressor(**params), table, y, cv=[(train, [5, 6, 7])], return_models=True)
+    assert result.models[0]._forest.threshold[0] == 4.5
+    assert PolyleafRegressor(**params).fit(table[train], y[train])._forest.threshold[0] == 6.0
+
+
+def test_metrics_and_best_round():
+    estimator = CASES["classes"].make(n_estimators=12, learning_rate=1.0)
+    result = cv(estimator, X, CLASSES, cv=FOLDS, metrics=["cross_entropy", "accuracy"])
+    assert list(result.mean) == ["cross_entropy", "accuracy"]
+    assert result.best_round == np.argmax(result.mean["accuracy"])
+    lowest = cv(estimator, X, CLASSES, cv=FOLDS, metrics=["accuracy", "cross_entropy"])
+    assert lowest.best_round == np.argmin(result.mean["cross_entropy"])
+    by_parameter = cv(estimator.set_params(eval_metric="accuracy"), X, CLASSES, cv=FOLDS)
+    np.testing.assert_array_equal(by_parameter.mean["accuracy"], result.mean["accuracy"])
+    assert estimator.eval_metric == "accuracy"
+    assert not hasattr(estimator, "n_estimators_")
+
+
+@pytest.mark.parametrize("as_callback", [True, False])
+def test_early_stopping_on_the_mean(as_callback):
+    """No fold stops by itself: all of them end when the mean has not improved."""
+    noise = np.random.default_rng(1).normal(size=len(X))
+    params = {"min_samples_leaf": 2, "learning_rate": 0.2}
+    whole = cv(PolyleafRegressor(n_estimators=60, **params), X, noise, cv=FOLDS)
+    stopping = {"callbacks": [EarlyStopping(5)]} if as_callback else {"early_stopping_rounds": 5}
+    stopped = cv(
+        PolyleafRegressor(n_estimators=60, **params, **stopping), X, noise, cv=FOLDS, return_models=True
+    )
+    best = stopped.best_round
+    assert best == np.argmin(stopped.mean["rmse"])
+    assert stopped.n_rounds == best + 6 < 60
+    np.testing.assert_array_equal(stopped.folds["rmse"], whole.folds["rmse"][:, : stopped.n_rounds])
+    own_best = {int(np.argmin(values)) for values in whole.folds["rmse"]}
+    assert own_best != {best}
+    for model in stopped.models:
+        assert model.best_iteration_ == best
+        assert model.n_estimators_ == stopped.n_rounds
+
+
+def test_callbacks():
+    seen = []
+
+    class Look(Callback):
+        def after_round(self, state):
+            seen.append(dict(state.latest()))
+            with pytest.raises(RuntimeError, match="no single forest"):
+                state.forest()
+
+        def after_training(self, state):
+            seen.append(state.n_done)
+
+    rates = LearningRateSchedule([0.5, 0.1, 0.2])
+    result = cv(CASES["regression"].make(n_estimators=3, callbacks=[rates, Look()]), X, TARGETS, cv=FOLDS)
+    assert seen[:-1] == [{"validation rmse": value} for value in result.mean["rmse"]]
+    assert seen[-1] == 3
+    splits = list(KFold(FOLDS).split(X))
+    models = fold_by_fold(CASES["regression"], splits, 3, callbacks=[rates])
+    expected = [model.evals_result_["validation"]["rmse"] for model in models]
+    np.testing.assert_array_equal(result.folds["rmse"], expected)
+    limited = cv(CASES["regression"].make(callbacks=[TimeLimit(1e-9)]), X, TARGETS, cv=FOLDS)
+    assert limited.n_rounds == 1
+
+
+def test_an_error_in_a_callback_comes_through():
+    def fail(state):
+        raise KeyError("oh")
+
+    ended = []
+
+    class Last(Callback):
+        def after_training(self, state):
+            ended.append(state.n_done)
+
+    with pytest.raises(KeyError, match="oh"):
+        cv(CASES["regression"].make(callbacks=[fail, Last()]), X, TARGETS)
+    assert ended == [1]
+
+
+def test_to_frame():
+    pd = pytest.importorskip("pandas")
+    result = cv(CASES["regression"].make(n_estimators=3), X, TARGETS, metrics=["rmse", "mae"])
+    frame = result.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == ["rmse mean", "rmse std", "mae mean", "mae std"]
+    assert frame.index.name == "round"
+    np.testing.assert_array_equal(frame["mae std"], result.std["mae"])
+
+
+def test_frames_keep_their_names():
+    pd = pytest.importorskip("pandas")
+    frame, y = pd.DataFrame(X, columns=list("abcdef")), pd.Series(CLASSES)
+    result = cv(CASES["classes"].make(n_estimators=2), frame, y, cv=FOLDS, return_models=True)
+    assert list(result.models[0].feature_names_in_) == list("abcdef")
+    plain = cv(CASES["classes"].make(n_estimators=2), X, CLASSES, cv=FOLDS)
+    np.testing.assert_array_equal(result.folds["cross_entropy"], plain.folds["cross_entropy"])
+
+
+def test_a_column_of_labels_warns_the_caller():
+    with pytest.warns(DataConversionWarning, match="column-vector y") as caught:
+        result = cv(CASES["classes"].make(n_estimators=2), X, CLASSES[:, np.newaxis], cv=FOLDS)
+    assert [one.filename for one in caught] == [__file__]
+    plain = cv(CASES["classes"].make(n_estimators=2), X, CLASSES, cv=FOLDS)
+    np.testing.assert_array_equal(result.folds["cross_entropy"], plain.folds["cross_entropy"])
+
+
+def test_verbose(capsys):
+    cv(CASES["regression"].make(n_estimators=2, verbose=1), X, TARGETS, cv=FOLDS)
+    err = capsys.readouterr().err
+    assert "2/2" in err
+    assert "validation rmse=" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"cv": 1}, "cv must be at least 2 folds; got 1"),
+        ({"cv": True}, "cv must be at least 2 folds"),
+        ({"cv": "five"}, "cv must be a number of folds, a splitter of scikit-learn"),
+        ({"cv": 2.5}, "cv must be a number of folds"),
+        ({"cv": []}, "cv has no folds"),
+        ({"cv": [(np.arange(5), [200])]}, "cv: the test rows of fold 0 contain 200, but X has 160 rows"),
+        ({"cv": [(np.arange(5), [0.5])]}, "cv: the test rows of fold 0 have dtype float64"),
+        ({"cv": [(np.arange(5), [True])]}, "cv: the test rows of fold 0 are a mask of 1 values"),
+        ({"cv": [(np.arange(5), [[1]])]}, "cv: the test rows of fold 0 have shape"),
+        ({"cv": [(np.arange(5), [])]}, "cv: fold 0 has no test rows"),
+        ({"cv": [(1, 2, 3)]}, "cv: fold 0 must be a pair"),
+        ({"metrics": "accuracy"}, "eval_metric"),
+        ({"sample_weight": -WEIGHT}, "sample_weight must be finite and >= 0"),
+    ],
+)
+def test_bad_arguments(arguments, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        cv(CASES["regression"].make(), X, TARGETS, **arguments)
+
+
+def test_checkpoint_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"Checkpoint does not go with cv\(\)"):
+        cv(PolyleafRegressor(callbacks=[Checkpoint(tmp_path / "file")]), X, TARGETS)
+
+
+def test_another_estimator_is_refused():
+    from sklearn.linear_model import Ridge
+
+    with pytest.raises(
+        TypeError, match="estimator must be a PolyleafRegressor or PolyleafClassifier; got Ridge"
+    ):
+        cv(Ridge(), X, TARGETS)
