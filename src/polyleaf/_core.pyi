@@ -10,11 +10,16 @@ class BinnedMatrix:
     def n_features(self) -> int: ...
     def cuts(self, feature: int) -> npt.NDArray[np.float64]: ...
     def has_missing(self, feature: int) -> bool: ...
+    def categories(self, feature: int) -> npt.NDArray[np.uint32]: ...
     def codes(self) -> npt.NDArray[np.uint16]: ...
     def encode(self, table: npt.NDArray[Any], n_threads: int) -> npt.NDArray[np.uint16]: ...
 
 def bin_table(
-    table: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None, max_bins: int | None, n_threads: int
+    table: npt.NDArray[Any],
+    weight: npt.NDArray[np.float64] | None,
+    max_bins: int | None,
+    n_threads: int,
+    categorical: npt.NDArray[np.uint8] | None = None,
 ) -> BinnedMatrix: ...
 
 class TreeGrower:
@@ -93,6 +98,8 @@ class ForestPredictor:
         threshold: npt.NDArray[np.float64],
         left: npt.NDArray[np.int32],
         missing_left: npt.NDArray[np.uint8],
+        category_begin: npt.NDArray[np.int64],
+        category_bits: npt.NDArray[np.uint32],
         value_begin: npt.NDArray[np.int64],
         values: npt.NDArray[np.float32],
         value_output: npt.NDArray[np.int32],

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyleaf.boosting import Dataset, Settings, TrainingResult, train
+from polyleaf.data.categories import Mask, categorical_mask, check_categories
 from polyleaf.data.inputs import (
     Array,
     EvalInput,
@@ -129,7 +130,9 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         coding = self._learn_coding(labels)
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
-        settings = self._settings(params, coding, loss.name)
+        categorical = categorical_mask(params["categorical_features"], table.shape[1])
+        check_categories(table, categorical, getattr(checked, "feature_names_in_", None))
+        settings = self._settings(params, coding, loss.name, categorical)
         metrics = make_metrics(
             params["eval_metric"], default=loss.default_metric, kind=coding.kind, n_labels=coding.width
         )
@@ -164,7 +167,9 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         curvature = getattr(self, "softmax_curvature", "p(1-p)")
         return make_loss(objective, n_outputs=coding.n_outputs, kind=coding.kind, softmax_curvature=curvature)
 
-    def _settings(self, params: dict[str, Any], coding: TargetCoding, loss_name: str) -> Settings:
+    def _settings(
+        self, params: dict[str, Any], coding: TargetCoding, loss_name: str, categorical: Mask | None = None
+    ) -> Settings:
         """Return the parameters as plain Python numbers, with seed and threads resolved."""
 
         def count(name: str) -> int | None:
@@ -195,6 +200,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             scale_targets=bool(params.get("scale_targets", False)),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),
             early_stopping_rounds=count("early_stopping_rounds"),
+            categorical=categorical,
             seed=int(check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)),
             n_threads=effective_threads(count("n_jobs")),
         )

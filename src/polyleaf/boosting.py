@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf.data.binning import bin_table
+from polyleaf.data.categories import Mask
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.growth.sampling import Sampler
 from polyleaf.growth.structure import FloatMatrix, Hessian, StructurePlan
@@ -70,6 +71,7 @@ class Settings:
     scale_targets: bool
     base_score: FloatArray | None
     early_stopping_rounds: int | None
+    categorical: Mask | None
     seed: int
     n_threads: int
 
@@ -178,7 +180,9 @@ class _Trainer:
     def prepare(self) -> None:
         """Bin the table and set up the scores."""
         settings = self._settings
-        matrix = bin_table(self._data.X, self._data.weight, settings.max_bins, settings.n_threads)
+        matrix = bin_table(
+            self._data.X, self._data.weight, settings.max_bins, settings.n_threads, settings.categorical
+        )
         self._grower = TreeGrower(matrix, settings.rules(), settings.learning_rate, settings.n_threads)
         self._start()
 

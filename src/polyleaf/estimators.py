@@ -89,6 +89,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         scale_targets: bool = True,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
+        categorical_features: Sequence[int] | Sequence[bool] | Array | None = None,
         importance_type: str = "gain",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -119,6 +120,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.scale_targets = scale_targets
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
+        self.categorical_features = categorical_features
         self.importance_type = importance_type
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -230,6 +232,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         softmax_curvature: str = "p(1-p)",
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
+        categorical_features: Sequence[int] | Sequence[bool] | Array | None = None,
         importance_type: str = "gain",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -261,6 +264,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.softmax_curvature = softmax_curvature
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
+        self.categorical_features = categorical_features
         self.importance_type = importance_type
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -31,7 +31,7 @@ from polyleaf.model import Forest
 from polyleaf.params import EstimatorKind, parameters_of, validate_params
 
 FORMAT_NAME = "polyleaf"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 had no splits by categories
 
 _METADATA_KEY = "polyleaf"
 _NO_SUM = "0" * 64

@@ -202,6 +202,27 @@ class NumberOrVector:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """None, column numbers, or a boolean mask over the columns."""
+
+    allowed = "array-like of column indices, boolean mask of shape (n_features,) or None"
+
+    def check(self, name: str, value: object) -> None:
+        if value is None:
+            return
+        if not isinstance(value, np.ndarray | Sequence) or isinstance(value, str | bytes):
+            raise _wrong_type(name, value, self.allowed)
+        if np.ndim(np.asarray(value, dtype=object)) != 1:
+            raise _wrong_value(name, value, self.allowed)
+        is_bool = [isinstance(entry, bool | np.bool_) for entry in value]
+        is_integer = [isinstance(entry, numbers.Integral) for entry in value]
+        if not (all(is_bool) or (all(is_integer) and not any(is_bool))):
+            raise _wrong_type(name, value, self.allowed)
+        if any(abs(int(entry)) > _LARGEST_COUNT for entry in value):
+            raise _wrong_value(name, value, self.allowed)
+
+
+@dataclass(frozen=True)
 class Threads:
     """None or an integer other than 0, with joblib's meaning of the negative ones."""
 
@@ -458,6 +479,14 @@ PARAMETERS: tuple[Parameter, ...] = (
         "among 5, which with classes is at most 1/5. A callable `(y, prediction) -> float` gets "
         "probabilities and is minimised.",
         ("classifier",),
+    ),
+    Parameter(
+        "categorical_features",
+        Columns(),
+        None,
+        "Columns whose values are categories: whole numbers from 0 to 9,999 whose order means nothing. "
+        "Splits tell sets of them apart. NaN is missing; categories that training did not see go where "
+        "missing values go. None: no column.",
     ),
     Parameter(
         "importance_type",
