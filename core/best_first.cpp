@@ -100,8 +100,8 @@ void BestFirst::expand(const std::vector<int>& batch) {
 
 void BestFirst::expand_node(int index, int left, const Team& team) {
   Node& parent = node(index);
-  const std::size_t n_left = partition_rows(matrix_, parent.split, rows_.data() + parent.begin, parent.n_rows(),
-                                            spare_.data() + parent.begin, team);
+  const std::size_t n_left = partition_rows(matrix_, parent.split, parent.sides, rows_.data() + parent.begin,
+                                            parent.n_rows(), spare_.data() + parent.begin, team);
   parent.left = left;
   parent.right = left + 1;
   Node& l = node(left);

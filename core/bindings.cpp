@@ -100,15 +100,17 @@ const T* data_or_null(const std::optional<Vector<T>>& vector, std::size_t size, 
 }
 
 BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& weight, std::optional<int> max_bins,
-                       int n_threads, std::size_t first_column) {
+                       int n_threads, std::size_t first_column,
+                       const std::optional<Vector<std::uint8_t>>& categorical) {
   MatrixView x = view_of(table);
   x.first_column = first_column;
   const double* w = data_or_null(weight, x.n_rows, "weight: one value per row");
+  const std::uint8_t* categories = data_or_null(categorical, x.n_columns, "categorical: one value per feature");
   expect(x.n_rows > 0 && x.n_columns > 0, "the table is empty");
   expect(x.n_rows <= 0x1fffffff, "at most 2^29 - 1 rows");
   expect(!max_bins || (*max_bins >= 2 && *max_bins <= 65534), "max_bins must lie in 2..65534");
   nb::gil_scoped_release release;
-  return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), n_threads), n_threads);
+  return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), categories, n_threads), n_threads);
 }
 
 BinnedMatrix join_parts(const nb::list& parts, int n_threads) {
@@ -146,6 +148,8 @@ nb::dict to_dict(GrownTree&& tree, std::size_t width) {
   out["bin"] = to_numpy(std::move(tree.bin));
   out["threshold"] = to_numpy(std::move(tree.threshold));
   out["missing_left"] = to_numpy(std::move(tree.missing_left));
+  out["category_begin"] = to_numpy(std::move(tree.category_begin));
+  out["category_bits"] = to_numpy(std::move(tree.category_bits));
   out["left"] = to_numpy(std::move(tree.left));
   out["gain"] = to_numpy(std::move(tree.gain));
   out["cover"] = to_numpy(std::move(tree.cover));
@@ -367,13 +371,13 @@ void add_to_sparse(SparseLabels& labels, const Vector<std::int64_t>& value_begin
 class ForestPredictor {
  public:
   ForestPredictor(Vector<std::int64_t> node_begin, Vector<std::int32_t> feature, Vector<double> threshold,
-                  Vector<std::int32_t> left, Vector<std::uint8_t> missing_left, Vector<std::int64_t> value_begin,
-                  Vector<float> values, Vector<std::int32_t> value_output, Vector<std::int32_t> tree_output,
-                  Vector<std::int32_t> tree_width)
-      : arrays_(node_begin, feature, threshold, left, missing_left, value_begin, values, value_output, tree_output,
-                tree_width),
-        predictor_(arrays(node_begin, feature, threshold, left, missing_left, value_begin, values, value_output,
-                          tree_output, tree_width)),
+                  Vector<std::int32_t> left, Vector<std::uint8_t> missing_left, Vector<std::int64_t> category_begin,
+                  Vector<std::uint32_t> category_bits, Vector<std::int64_t> value_begin, Vector<float> values,
+                  Vector<std::int32_t> value_output, Vector<std::int32_t> tree_output, Vector<std::int32_t> tree_width)
+      : arrays_(node_begin, feature, threshold, left, missing_left, category_begin, category_bits, value_begin, values,
+                value_output, tree_output, tree_width),
+        predictor_(arrays(node_begin, feature, threshold, left, missing_left, category_begin, category_bits,
+                          value_begin, values, value_output, tree_output, tree_width)),
         n_trees_(tree_output.shape(0)) {}
 
   void add(const Table& table, std::size_t begin, std::size_t end, OutMatrix<double>& raw, int n_threads) const {
@@ -397,7 +401,8 @@ class ForestPredictor {
  private:
   static ForestArrays arrays(const Vector<std::int64_t>& node_begin, const Vector<std::int32_t>& feature,
                              const Vector<double>& threshold, const Vector<std::int32_t>& left,
-                             const Vector<std::uint8_t>& missing_left, const Vector<std::int64_t>& value_begin,
+                             const Vector<std::uint8_t>& missing_left, const Vector<std::int64_t>& category_begin,
+                             const Vector<std::uint32_t>& category_bits, const Vector<std::int64_t>& value_begin,
                              const Vector<float>& values, const Vector<std::int32_t>& value_output,
                              const Vector<std::int32_t>& tree_output, const Vector<std::int32_t>& tree_width) {
     ForestArrays out;
@@ -408,6 +413,13 @@ class ForestPredictor {
     expect(threshold.shape(0) == out.n_nodes && left.shape(0) == out.n_nodes && missing_left.shape(0) == out.n_nodes &&
                value_begin.shape(0) == out.n_nodes,
            "arrays of nodes differ in size");
+    expect(category_begin.shape(0) == out.n_nodes + 1 && category_begin.data()[0] == 0 &&
+               category_begin.data()[out.n_nodes] == static_cast<std::int64_t>(category_bits.shape(0)),
+           "category_begin does not fit the nodes");
+    for (std::size_t i = 0; i < out.n_nodes; ++i)
+      expect(category_begin.data()[i] <= category_begin.data()[i + 1], "category_begin must ascend");
+    out.category_begin = category_begin.data();
+    out.category_bits = category_bits.data();
     out.node_begin = node_begin.data();
     out.feature = feature.data();
     out.threshold = threshold.data();
@@ -423,7 +435,8 @@ class ForestPredictor {
   }
 
   std::tuple<Vector<std::int64_t>, Vector<std::int32_t>, Vector<double>, Vector<std::int32_t>, Vector<std::uint8_t>,
-             Vector<std::int64_t>, Vector<float>, Vector<std::int32_t>, Vector<std::int32_t>, Vector<std::int32_t>>
+             Vector<std::int64_t>, Vector<std::uint32_t>, Vector<std::int64_t>, Vector<float>, Vector<std::int32_t>,
+             Vector<std::int32_t>, Vector<std::int32_t>>
       arrays_;
   Predictor predictor_;
   std::size_t n_trees_;
@@ -498,13 +511,20 @@ NB_MODULE(_core, m) {
             return b.features[f].has_missing;
           },
           "feature"_a)
+      .def(
+          "categories",
+          [](const BinnedMatrix& b, std::size_t f) {
+            expect(f < b.features.size(), "feature out of range");
+            return to_numpy(std::vector<std::uint32_t>(b.features[f].categories));
+          },
+          "feature"_a, "The category of each bin; none of a numeric feature.")
       .def("codes", &training_codes, "Codes of the training rows, rows x features; missing is the last bin.")
       .def(
           "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode_table(x, b, n_threads); },
           "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.")
       .def("take", &take, "rows"_a, "n_threads"_a, "Some rows, in this order, as a table of their own.");
-  m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a,
-        "first_column"_a = 0);
+  m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a, "first_column"_a = 0,
+        "categorical"_a.none() = nb::none());
   m.def("join_columns", &join_parts, "parts"_a, "n_threads"_a, "Tables of the same rows side by side; empties them.");
 
   nb::class_<TreeGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
@@ -527,10 +547,10 @@ NB_MODULE(_core, m) {
 
   nb::class_<ForestPredictor>(m, "ForestPredictor", "A forest packed for prediction.")
       .def(nb::init<Vector<std::int64_t>, Vector<std::int32_t>, Vector<double>, Vector<std::int32_t>,
-                    Vector<std::uint8_t>, Vector<std::int64_t>, Vector<float>, Vector<std::int32_t>,
-                    Vector<std::int32_t>, Vector<std::int32_t>>(),
-           nb::kw_only(), "node_begin"_a, "feature"_a, "threshold"_a, "left"_a, "missing_left"_a, "value_begin"_a,
-           "values"_a, "value_output"_a, "tree_output"_a, "tree_width"_a)
+                    Vector<std::uint8_t>, Vector<std::int64_t>, Vector<std::uint32_t>, Vector<std::int64_t>,
+                    Vector<float>, Vector<std::int32_t>, Vector<std::int32_t>, Vector<std::int32_t>>(),
+           nb::kw_only(), "node_begin"_a, "feature"_a, "threshold"_a, "left"_a, "missing_left"_a, "category_begin"_a,
+           "category_bits"_a, "value_begin"_a, "values"_a, "value_output"_a, "tree_output"_a, "tree_width"_a)
       .def("add", &ForestPredictor::add, "table"_a, "begin"_a, "end"_a, "raw"_a.noconvert(), "n_threads"_a)
       .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
 

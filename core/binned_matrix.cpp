@@ -86,24 +86,26 @@ std::vector<Frequent> frequent_bins(const MatrixView& x, const BinnedMatrix& mat
 }
 
 void lay_out_tiles(BinnedMatrix& matrix, const std::vector<Frequent>& frequent) {
-  for (const bool sparse : {false, true}) {
-    for (const bool wide : {false, true}) {
-      FeatureTile* tile = nullptr;
-      for (std::size_t f = 0; f < matrix.features.size(); ++f) {
-        FeatureBins& bins = matrix.features[f];
-        if (frequent[f].sparse != sparse || (bins.n_bins() > 256) != wide) continue;
-        if (tile == nullptr || tile->n_features() == kTileFeatures || tile->n_slots() + bins.n_bins() > kTileSlots) {
-          tile = &matrix.tiles.emplace_back();
-          tile->sparse = sparse;
-          tile->wide = wide;
-          tile->slot_begin.push_back(0);
-        }
-        bins.tile = static_cast<std::uint32_t>(matrix.tiles.size() - 1);
-        bins.position = static_cast<std::uint32_t>(tile->n_features());
-        tile->features.push_back(static_cast<std::int32_t>(f));
-        tile->frequent_slot.push_back(tile->slot_begin.back() + frequent[f].code);
-        tile->slot_begin.push_back(tile->slot_begin.back() + bins.n_bins());
+  for (int kind = 0; kind < 8; ++kind) {
+    const bool categorical = (kind & 4) != 0;
+    const bool sparse = (kind & 2) != 0;
+    const bool wide = (kind & 1) != 0;
+    FeatureTile* tile = nullptr;
+    for (std::size_t f = 0; f < matrix.features.size(); ++f) {
+      FeatureBins& bins = matrix.features[f];
+      if (bins.categorical != categorical || frequent[f].sparse != sparse || (bins.n_bins() > 256) != wide) continue;
+      if (tile == nullptr || tile->n_features() == kTileFeatures || tile->n_slots() + bins.n_bins() > kTileSlots) {
+        tile = &matrix.tiles.emplace_back();
+        tile->sparse = sparse;
+        tile->wide = wide;
+        tile->categorical = categorical;
+        tile->slot_begin.push_back(0);
       }
+      bins.tile = static_cast<std::uint32_t>(matrix.tiles.size() - 1);
+      bins.position = static_cast<std::uint32_t>(tile->n_features());
+      tile->features.push_back(static_cast<std::int32_t>(f));
+      tile->frequent_slot.push_back(tile->slot_begin.back() + frequent[f].code);
+      tile->slot_begin.push_back(tile->slot_begin.back() + bins.n_bins());
     }
   }
   std::size_t first_slot = 0;
@@ -209,7 +211,19 @@ void copy_codes(const std::vector<CodeSource>& sources, std::size_t begin, std::
   }
 }
 
+// Categories that training did not see get the code of missing values.
+template <class Real>
+void mark_unseen(const FeatureBins& bins, const Real* values, std::size_t count, std::uint16_t* codes) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (codes[i] >= bins.categories.size() || static_cast<Real>(bins.categories[codes[i]]) != values[i])
+      codes[i] = static_cast<std::uint16_t>(bins.missing_code());
+}
+
 }  // namespace
+
+bool BinnedMatrix::has_categories() const {
+  return std::any_of(features.begin(), features.end(), [](const FeatureBins& bins) { return bins.categorical; });
+}
 
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads) {
   BinnedMatrix matrix;
@@ -220,6 +234,8 @@ BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, in
     bins.cuts = std::move(columns[f].cuts);
     bins.n_value_bins = static_cast<std::uint32_t>(bins.cuts.size()) + 1;
     bins.has_missing = columns[f].has_missing;
+    bins.categorical = columns[f].categorical;
+    bins.categories = std::move(columns[f].categories);
     matrix.n_slots += bins.n_bins();
   }
   with_real(x.dtype, [&](auto zero) {
@@ -283,6 +299,7 @@ std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matri
       std::uint16_t found[kMostEncodeRows];
       for (std::size_t f = 0; f < m; ++f) {
         searches[f].find(columns + f * step, count, found);
+        if (matrix.features[f].categorical) mark_unseen(matrix.features[f], columns + f * step, count, found);
         for (std::size_t i = 0; i < count; ++i) codes[(row + i) * m + f] = found[i];
       }
     });

@@ -16,6 +16,7 @@ struct FeatureTile {
   std::vector<std::uint32_t> slot_begin;  // one more than features
   std::size_t first_slot = 0;             // of this tile among the slots of all tiles
   bool wide = false;                      // 16-bit codes instead of 8-bit ones
+  bool categorical = false;               // its features are all categorical, or none is
   Buffer<std::uint8_t> codes;             // rows x features, row by row
 
   // In a sparse tile, histograms only visit the cells outside each feature's most frequent bin; that bin is the
@@ -37,6 +38,8 @@ struct FeatureBins {
   std::vector<double> cuts;
   std::uint32_t n_value_bins = 1;  // cuts + 1; the code after them is the missing bin
   bool has_missing = false;
+  bool categorical = false;
+  std::vector<std::uint32_t> categories;  // of a categorical feature: the category of each bin
   std::uint32_t tile = 0;
   std::uint32_t position = 0;
 
@@ -54,6 +57,7 @@ struct BinnedMatrix {
   BinnedMatrix(BinnedMatrix&&) = default;
   BinnedMatrix& operator=(BinnedMatrix&&) = default;
 
+  bool has_categories() const;
   std::uint32_t code(std::size_t row, std::size_t feature) const {
     const FeatureBins& bins = features[feature];
     return tiles[bins.tile].code(row, bins.position);
@@ -67,7 +71,7 @@ BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, in
 BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads);
 
 // The bins of other rows, rows x features. The bin of a value is the first b with value <= cuts[b]; NaN has the code
-// after the last bin, also in a column where training saw none.
+// after the last bin, also in a column where training saw none; so has a category that training did not see.
 std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matrix, int n_threads);
 
 }  // namespace polyleaf

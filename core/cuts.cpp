@@ -292,12 +292,27 @@ bool take_keys(const Value* values, std::size_t n, const double* weight, Summary
   return true;
 }
 
+// The distinct values as categories, with cuts between them.
+template <class Real>
+void take_categories(const Summary<Real>& distinct, std::size_t column, ColumnCuts& out) {
+  for (std::size_t i = 0; i < distinct.n_distinct; ++i) {
+    const double value = distinct.value(i);
+    if (!(value >= 0 && value < static_cast<double>(kMostCategories) && value == std::floor(value)))
+      throw std::invalid_argument("column " + std::to_string(column) + " holds " + std::to_string(value) +
+                                  ", which is no category: they are whole numbers from 0 to " +
+                                  std::to_string(kMostCategories - 1));
+    out.categories.push_back(static_cast<std::uint32_t>(value));
+    if (i > 0) out.cuts.push_back(between(distinct.value(i - 1), value));
+  }
+}
+
 template <class Real, class Value>
 void cuts_of_values(const Value* values, std::size_t n, std::size_t column, const double* weight, std::size_t max_bins,
                     Summary<Real>& s, FewTable& table, ColumnCuts& out) {
   out.has_missing = take_keys(values, n, weight, s);
   if (s.keys.empty()) return;
   if (!summarise_few(s, table)) summarise_many(s);
+  if (out.categorical) return take_categories(s, column, out);
   if (max_bins == 0 && s.n_distinct > kMostDistinct)
     throw std::invalid_argument("max_bins=None gives each distinct value a bin; column " + std::to_string(column) +
                                 " has " + std::to_string(s.n_distinct) + " of them, at most " +
@@ -338,10 +353,12 @@ std::vector<Panel> cut_into_panels(std::size_t n_columns, std::size_t most, std:
 
 }  // namespace
 
-std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int max_bins, int n_threads) {
+std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int max_bins,
+                                  const std::uint8_t* categorical, int n_threads) {
   const auto threads = static_cast<std::size_t>(std::max(n_threads, 1));
   const std::size_t n = x.n_rows;
   std::vector<ColumnCuts> columns(x.n_columns);
+  for (std::size_t c = 0; c < x.n_columns; ++c) columns[c].categorical = categorical != nullptr && categorical[c] != 0;
   std::vector<Scratch> scratch(threads);
   with_real(x.dtype, [&](auto zero) {
     using Value = decltype(zero);

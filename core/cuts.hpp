@@ -1,4 +1,4 @@
-// Cut points of each column from its weighted distribution.
+// Cut points of each column from its weighted distribution, or its categories.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,20 @@ namespace polyleaf {
 struct ColumnCuts {
   std::vector<double> cuts;  // ascending; bin b holds the values with cuts[b - 1] < x <= cuts[b]
   bool has_missing = false;  // a NaN was seen
+  bool categorical = false;
+  std::vector<std::uint32_t> categories;  // of a categorical column: those seen, ascending, each with a bin of its own
 };
 
 // Most distinct values of a column that max_bins = 0 can give a bin each.
 constexpr std::size_t kMostDistinct = 65535;
 
+// Categories are whole numbers below this.
+constexpr std::size_t kMostCategories = 10000;
+
 // At most max_bins bins a column; 0: a bin for each distinct value, or std::invalid_argument where there are too many.
-// `weight` may be null: every row then weighs 1.
-std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int max_bins, int n_threads);
+// `weight` may be null: every row then weighs 1. Columns where `categorical` is not 0 hold categories, and have a bin
+// for each whatever max_bins is; std::invalid_argument where they hold anything else. It may be null: none do.
+std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int max_bins,
+                                  const std::uint8_t* categorical, int n_threads);
 
 }  // namespace polyleaf

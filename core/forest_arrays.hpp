@@ -15,6 +15,9 @@ struct ForestArrays {
   const double* threshold = nullptr;
   const std::int32_t* left = nullptr;
   const std::uint8_t* missing_left = nullptr;
+  // As in GrownTree, for the nodes of all trees.
+  const std::int64_t* category_begin = nullptr;  // n_nodes + 1
+  const std::uint32_t* category_bits = nullptr;
   const std::int64_t* value_begin = nullptr;  // per node: where a leaf's values begin
   const float* values = nullptr;
   const std::int32_t* value_output = nullptr;  // sparse leaves: the output of each value; null: side by side

@@ -20,8 +20,11 @@ GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
 
   const BinnedMatrix& matrix = *task.matrix;
   const OutputTerms terms(payload_, settings.rules, task.gain_weight, task.structure_unit);
+  RootMoments moments;
+  if (matrix.has_categories()) moments = root_moments(task.structure, rows_, settings.n_threads);
   HistogramSearch search(matrix, payload_, settings.rules, terms, rows_,
-                         {settings.sparse, task.features, settings.histogram_bytes, settings.n_threads}, histograms_);
+                         {settings.sparse, task.features, settings.histogram_bytes, settings.n_threads, moments},
+                         histograms_);
   BestFirst growth(matrix, settings.rules, search, rows_, spare_, settings.n_threads);
   const BestFirst::Order order = growth.run();
   std::vector<LeafRows> leaves = leaf_rows(order);
@@ -29,12 +32,12 @@ GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
   const bool gather = task.all_rows_in_leaves && task.rows != nullptr;
   if (gather) {
     tree.cover.assign(tree.count.begin(), tree.count.end());  // of the sample: rows outside of it need a way down
-    place_unseen_missing(order, tree);
+    place_unseen(matrix, order, tree);
     leaves = gather_all_rows(matrix, settings.n_threads, rows_, tree);
   }
   fill_leaves(task, settings, rows_.data(), leaves, tree);
   sum_up(tree);
-  if (!gather) place_unseen_missing(order, tree);
+  if (!gather) place_unseen(matrix, order, tree);
   if (task.raw != nullptr) add_to_raw(task, settings, rows_.data(), leaves, tree);
   return tree;
 }

@@ -21,7 +21,7 @@ GrownTree lay_out_tree(const BinnedMatrix& matrix, const BestFirst::Order& order
     tree.gain.push_back(is_leaf ? 0.0 : node.gain);
     tree.missing_left.push_back(!is_leaf && node.split.missing_left ? 1 : 0);
     double threshold = 0.0;
-    if (!is_leaf) {
+    if (!is_leaf && node.sides.empty()) {
       const auto& cuts = matrix.features[static_cast<std::size_t>(node.split.feature)].cuts;
       const auto bin = static_cast<std::size_t>(node.split.bin);
       // After the last cut only missing values go right.
@@ -75,11 +75,23 @@ void sum_up(GrownTree& tree) {
   }
 }
 
-void place_unseen_missing(const BestFirst::Order& order, GrownTree& tree) {
+void place_unseen(const BinnedMatrix& matrix, const BestFirst::Order& order, GrownTree& tree) {
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {
     if (tree.left[i] < 0 || order.nodes[i]->split.missing_seen) continue;
     const auto left = static_cast<std::size_t>(tree.left[i]);
     tree.missing_left[i] = tree.cover[left] >= tree.cover[left + 1] ? 1 : 0;
+  }
+  tree.category_begin.assign(1, 0);
+  tree.category_bits.clear();
+  for (std::size_t i = 0; i < order.nodes.size(); ++i) {
+    const std::size_t begin = tree.category_bits.size();
+    if (tree.left[i] >= 0 && !order.nodes[i]->sides.empty()) {
+      const auto& categories = matrix.features[static_cast<std::size_t>(tree.feature[i])].categories;
+      const CategorySides& sides = order.nodes[i]->sides;
+      for (const std::uint32_t bin : tree.missing_left[i] != 0 ? sides.right : sides.left)
+        add_category(tree.category_bits, begin, categories[bin]);
+    }
+    tree.category_begin.push_back(static_cast<std::int64_t>(tree.category_bits.size()));
   }
 }
 
@@ -88,8 +100,16 @@ std::size_t find_leaf(const BinnedMatrix& matrix, std::size_t row, const GrownTr
   while (tree.left[at] >= 0) {
     const auto feature = static_cast<std::size_t>(tree.feature[at]);
     const std::uint32_t code = matrix.code(row, feature);
-    const bool missing = code == matrix.features[feature].missing_code();
-    const bool left = missing ? tree.missing_left[at] != 0 : code <= static_cast<std::uint32_t>(tree.bin[at]);
+    const FeatureBins& bins = matrix.features[feature];
+    const bool missing = code == bins.missing_code();
+    bool left = tree.missing_left[at] != 0;
+    if (bins.categorical) {
+      const auto begin = static_cast<std::size_t>(tree.category_begin[at]);
+      const std::size_t n_words = static_cast<std::size_t>(tree.category_begin[at + 1]) - begin;
+      if (!missing && has_category(tree.category_bits.data() + begin, n_words, bins.categories[code])) left = !left;
+    } else if (!missing) {
+      left = code <= static_cast<std::uint32_t>(tree.bin[at]);
+    }
     at = static_cast<std::size_t>(tree.left[at]) + (left ? 0 : 1);
   }
   return static_cast<std::size_t>(tree.leaf[at]);

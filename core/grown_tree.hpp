@@ -16,6 +16,11 @@ struct GrownTree {
   std::vector<std::int32_t> bin;
   std::vector<double> threshold;
   std::vector<std::uint8_t> missing_left;
+  // Of a split by categories: the set of those that go where missing values do not, words category_begin[node] to
+  // category_begin[node + 1] of category_bits. All others, unseen ones among them, go with missing values. Of a numeric
+  // split and of a leaf: no words.
+  std::vector<std::int64_t> category_begin;
+  std::vector<std::uint32_t> category_bits;
   std::vector<std::int32_t> left;  // the right child is the next; a leaf has -1
   std::vector<double> gain;
   std::vector<double> cover;          // sum of weights
@@ -39,8 +44,8 @@ std::vector<LeafRows> leaf_rows(const BestFirst::Order& order);
 // Covers and counts of the inner nodes from those of the leaves.
 void sum_up(GrownTree& tree);
 
-// The side of missing values where a split saw none: the heavier child.
-void place_unseen_missing(const BestFirst::Order& order, GrownTree& tree);
+// The side of missing values where a split saw none: the heavier child. Then the sets of categories, which hang on it.
+void place_unseen(const BinnedMatrix& matrix, const BestFirst::Order& order, GrownTree& tree);
 
 // Tells the rows of the whole table apart by leaf: `rows` then holds all of them, those of a leaf in ascending order.
 std::vector<LeafRows> gather_all_rows(const BinnedMatrix& matrix, int n_threads, std::vector<std::uint32_t>& rows,

@@ -47,6 +47,7 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const Payload& payl
       options_(options),
       whole_(make_whole_score(payload, rules, terms, options.sparse)),
       finder_(matrix, payload, rules, terms, whole_.get()),
+      categories_(matrix, payload, rules, terms, finder_, whole_.get()),
       histograms_(histograms),
       pool_(pool_size()),
       histogram_size_(matrix.n_slots * payload.layout.n_channels()),
@@ -94,6 +95,7 @@ bool HistogramSearch::is_small(const Node& node) const { return work(node) < kLa
 void HistogramSearch::search_root(Node& root) {
   const Team team{options_.n_threads, 0};
   root.totals = sum_payload(root, team);
+  categories_.set_root(root.totals.data(), options_.moments);
   if (whole_ != nullptr) root.held = whole_->held_by_root(root.totals.data(), scratch_[0].whole);
   if (!may_split(root, rules_)) return;
   if (root.n_rows() <= few_rows_) return evaluate_rows(root, team);
@@ -172,51 +174,60 @@ std::int32_t* HistogramSearch::kept_histogram(int slot, const FeatureTile& tile,
 // parent's histogram, which becomes the sibling's.
 void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot, const Team& team) {
   const std::size_t n_tiles = matrix_.tiles.size();
-  std::vector<BestCandidate> found(2 * n_tiles);
+  Found found(n_tiles);
   ThreadScratch& own = scratch_of(team.member);
   const std::uint8_t* built_mask = features_.mask(*built, own.built_features);
   const std::uint8_t* derived_mask = derived != nullptr ? features_.mask(*derived, own.derived_features) : nullptr;
   team.run(work(*built) >= kParallelWork, n_tiles, [&](std::size_t tile, int thread) {
     if (options_.features.mask != nullptr && positions_[tile].empty()) return;
     ThreadScratch& scratch = scratch_of(thread);
-    scratch.built.feature_mask = built_mask;
-    scratch.derived.feature_mask = derived_mask;
-    evaluate_tile(tile, scratch, *built, derived, parent_slot, &found[2 * tile]);
+    scratch.built.feature_mask = scratch.built_categories.feature_mask = built_mask;
+    scratch.derived.feature_mask = scratch.derived_categories.feature_mask = derived_mask;
+    evaluate_tile(tile, scratch, *built, derived, parent_slot, found);
   });
   accept(*built, found, 0, own);
   if (derived != nullptr) accept(*derived, found, 1, own);
 }
 
 // Takes over the best of every second candidate: those of one node.
-void HistogramSearch::accept(Node& node, const std::vector<BestCandidate>& found, std::size_t first,
-                             ThreadScratch& scratch) {
+void HistogramSearch::accept(Node& node, Found& found, std::size_t first, ThreadScratch& scratch) {
   BestCandidate best;
-  for (std::size_t at = first; at < found.size(); at += 2) best.merge(found[at]);
+  for (std::size_t at = first; at < found.best.size(); at += 2) best.merge(found.best[at]);
   const double own_score = whole_ != nullptr ? whole_->node(node.totals.data(), node.held, scratch.whole)
                                              : finder_.node_score(node.totals.data());
   const std::size_t involved =
       node.held.empty() ? static_cast<std::size_t>(payload_.layout.n_outputs) : node.held.size();
   accept_split(node, best.chosen, own_score, involved, rules_);
+  if (node.gain > 0)
+    node.sides =
+        std::move(found.sides[2 * matrix_.features[static_cast<std::size_t>(node.split.feature)].tile + first]);
 }
 
 void HistogramSearch::evaluate_rows(Node& node, const Team& team) {
-  std::vector<BestCandidate> found(2 * matrix_.tiles.size());
+  Found found(matrix_.tiles.size());
   ThreadScratch& own = scratch_of(team.member);
   const std::uint8_t* mask = features_.mask(node, own.built_features);
   const std::size_t gathers = node.n_rows() * matrix_.features.size() * payload_.layout.n_channels();
   team.run(gathers >= kParallelGathers, matrix_.tiles.size(), [&](std::size_t at, int thread) {
     const FeatureTile& tile = matrix_.tiles[at];
+    if (tile.categorical) {
+      CategoryFinder::Scan& scan = scratch_of(thread).built_categories;
+      scan.feature_mask = mask;
+      categories_.add_rows(scan, tile, rows_.data() + node.begin, node.n_rows());
+      found.best[2 * at] = categories_.best(scan, tile, node.totals.data(), found.sides[2 * at]);
+      return;
+    }
     SplitFinder::Scan& scan = scratch_of(thread).built;
     scan.feature_mask = mask;
     finder_.begin_rows(scan, tile, rows_.data() + node.begin, node.n_rows(), node.totals.data());
     for (int t = 0; t < payload_.layout.n_tiles; ++t) finder_.add(scan, tile, t, nullptr, node.totals.data());
-    found[2 * at] = finder_.best(scan, tile, node.totals.data(), {});
+    found.best[2 * at] = finder_.best(scan, tile, node.totals.data(), {});
   });
   accept(node, found, 0, own);
 }
 
 void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived,
-                                    int parent_slot, BestCandidate* found) {
+                                    int parent_slot, Found& found) {
   const FeatureTile& tile = matrix_.tiles[at];
   const PayloadLayout& layout = payload_.layout;
   const bool scan_built = may_split(built, rules_);
@@ -228,16 +239,30 @@ void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, cons
   for (int t = 0; t < layout.n_tiles; ++t) {
     std::int32_t* histogram = first + static_cast<std::size_t>(t) * stride;
     build_histogram(at, t, built, histogram);
-    if (scan_built) scan(scratch.built, tile, t, histogram, built);
+    if (scan_built && tile.categorical)
+      categories_.add(scratch.built_categories, tile, t, histogram);
+    else if (scan_built)
+      scan(scratch.built, tile, t, histogram, built);
     if (derived == nullptr) continue;
     std::int32_t* parent = kept_histogram(parent_slot, tile, t);
     kernels().subtract(parent, histogram, size);
-    scan(scratch.derived, tile, t, parent, *derived);
+    if (tile.categorical)
+      categories_.add(scratch.derived_categories, tile, t, parent);
+    else
+      scan(scratch.derived, tile, t, parent, *derived);
   }
-  if (scan_built) found[0] = finder_.best(scratch.built, tile, built.totals.data(), {first, stride});
+  BestCandidate* best = &found.best[2 * at];
+  if (tile.categorical) {
+    CategorySides* sides = &found.sides[2 * at];
+    if (scan_built) best[0] = categories_.best(scratch.built_categories, tile, built.totals.data(), sides[0]);
+    if (derived != nullptr)
+      best[1] = categories_.best(scratch.derived_categories, tile, derived->totals.data(), sides[1]);
+    return;
+  }
+  if (scan_built) best[0] = finder_.best(scratch.built, tile, built.totals.data(), {first, stride});
   if (derived != nullptr)
-    found[1] = finder_.best(scratch.derived, tile, derived->totals.data(),
-                            {kept_histogram(parent_slot, tile, 0), kept_stride});
+    best[1] = finder_.best(scratch.derived, tile, derived->totals.data(),
+                           {kept_histogram(parent_slot, tile, 0), kept_stride});
 }
 
 void HistogramSearch::scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "binned_matrix.hpp"
+#include "category_split.hpp"
 #include "feature_sample.hpp"
 #include "node.hpp"
 #include "payload.hpp"
@@ -35,6 +36,7 @@ class HistogramSearch : public SplitSearch {
     FeatureSample features;
     std::size_t histogram_bytes = 0;  // memory for histograms kept for subtraction
     int n_threads = 1;
+    RootMoments moments;  // only needed where features are categorical
   };
   // `histograms` is memory kept between trees.
   HistogramSearch(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules, const OutputTerms& terms,
@@ -50,6 +52,7 @@ class HistogramSearch : public SplitSearch {
   struct ThreadScratch {
     Buffer<std::int32_t> histogram;
     SplitFinder::Scan built, derived;
+    CategoryFinder::Scan built_categories, derived_categories;
     std::vector<std::uint8_t> built_features, derived_features;  // of the nodes at hand, where they have their own
     WholeScore::Scratch whole;
   };
@@ -62,10 +65,16 @@ class HistogramSearch : public SplitSearch {
   std::int32_t* kept_histogram(int slot, const FeatureTile& tile, int output_tile);
   void evaluate_children(Node& parent, Node& small, Node& large, const Team& team);
   void evaluate_rows(Node& node, const Team& team);
-  void accept(Node& node, const std::vector<BestCandidate>& found, std::size_t first, ThreadScratch& scratch);
+  // The best splits of two nodes in each tile of features: those of a tile side by side.
+  struct Found {
+    std::vector<BestCandidate> best;
+    std::vector<CategorySides> sides;  // of tiles of categorical features
+    explicit Found(std::size_t n_tiles) : best(2 * n_tiles), sides(2 * n_tiles) {}
+  };
+  void accept(Node& node, Found& found, std::size_t first, ThreadScratch& scratch);
   void evaluate(Node* built, Node* derived, int parent_slot, const Team& team);
   void evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived, int parent_slot,
-                     BestCandidate* found);
+                     Found& found);
   void scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
             const Node& node) const;
   void build_histogram(std::size_t at, int output_tile, const Node& node, std::int32_t* histogram) const;
@@ -78,6 +87,7 @@ class HistogramSearch : public SplitSearch {
   const Options options_;
   const std::unique_ptr<WholeScore> whole_;  // null where scores are sums over outputs
   const SplitFinder finder_;
+  CategoryFinder categories_;
   Buffer<std::int32_t>& histograms_;
   SlotPool pool_;
   std::size_t histogram_size_ = 0;

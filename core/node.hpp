@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "category_sides.hpp"
 #include "rules.hpp"
 #include "threads.hpp"
 
@@ -19,7 +20,8 @@ struct Node {
   int left = -1;           // indices of the visited children
   int right = -1;
   Candidate split;
-  double gain = 0.0;  // of the best split; 0: not to be split
+  CategorySides sides;  // of a split by categories
+  double gain = 0.0;    // of the best split; 0: not to be split
   double path_minimum = std::numeric_limits<double>::infinity();
   std::vector<std::int32_t> totals;  // sums of its rows, with PayloadLayout::kSlack
   std::vector<std::int32_t> held;    // sparse leaves: the outputs it says something about

@@ -9,14 +9,13 @@ constexpr std::size_t kBlockRows = 8192;
 
 // Left rows to the front of `left`, right rows to the front of `right`; the two may not overlap, except that `left` may
 // be `rows` itself.
-template <class Code>
-std::size_t partition_block(const Code* codes, std::size_t stride, std::uint32_t last_left, std::uint32_t also_left,
-                            const std::uint32_t* rows, std::size_t n, std::uint32_t* left, std::uint32_t* right) {
+template <class Code, class GoesLeft>
+std::size_t partition_block(const Code* codes, std::size_t stride, const GoesLeft& goes_left, const std::uint32_t* rows,
+                            std::size_t n, std::uint32_t* left, std::uint32_t* right) {
   std::size_t n_left = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t row = rows[i];
-    const std::uint32_t code = codes[row * stride];
-    const bool goes = code <= last_left || code == also_left;
+    const bool goes = goes_left(static_cast<std::uint32_t>(codes[row * stride]));
     left[n_left] = row;
     right[i - n_left] = row;
     n_left += goes ? 1 : 0;
@@ -24,20 +23,14 @@ std::size_t partition_block(const Code* codes, std::size_t stride, std::uint32_t
   return n_left;
 }
 
-}  // namespace
-
-std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, std::uint32_t* rows, std::size_t n,
-                           std::uint32_t* spare, const Team& team) {
-  const FeatureBins& bins = matrix.features[static_cast<std::size_t>(split.feature)];
-  const FeatureTile& tile = matrix.tiles[bins.tile];
+template <class GoesLeft>
+std::size_t partition_by(const FeatureTile& tile, std::size_t position, const GoesLeft& goes_left, std::uint32_t* rows,
+                         std::size_t n, std::uint32_t* spare, const Team& team) {
   const std::size_t stride = tile.n_features();
-  const auto last_left = static_cast<std::uint32_t>(split.bin);
-  const std::uint32_t also_left = split.missing_left ? bins.missing_code() : last_left;
   const auto run = [&](const std::uint32_t* from, std::size_t count, std::uint32_t* left, std::uint32_t* right) {
-    if (!tile.wide)
-      return partition_block(tile.codes.data() + bins.position, stride, last_left, also_left, from, count, left, right);
-    const auto* codes = reinterpret_cast<const std::uint16_t*>(tile.codes.data()) + bins.position;
-    return partition_block(codes, stride, last_left, also_left, from, count, left, right);
+    if (!tile.wide) return partition_block(tile.codes.data() + position, stride, goes_left, from, count, left, right);
+    const auto* codes = reinterpret_cast<const std::uint16_t*>(tile.codes.data()) + position;
+    return partition_block(codes, stride, goes_left, from, count, left, right);
   };
 
   const std::size_t n_blocks = (n + kBlockRows - 1) / kBlockRows;
@@ -62,6 +55,25 @@ std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, s
     at += n_right;
   }
   return total_left;
+}
+
+}  // namespace
+
+std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, const CategorySides& sides,
+                           std::uint32_t* rows, std::size_t n, std::uint32_t* spare, const Team& team) {
+  const FeatureBins& bins = matrix.features[static_cast<std::size_t>(split.feature)];
+  const FeatureTile& tile = matrix.tiles[bins.tile];
+  if (bins.categorical) {
+    std::vector<std::uint8_t> left(bins.missing_code() + 1, 0);
+    for (const std::uint32_t bin : sides.left) left[bin] = 1;
+    left[bins.missing_code()] = split.missing_left ? 1 : 0;
+    return partition_by(tile, bins.position, [&](std::uint32_t code) { return left[code] != 0; }, rows, n, spare, team);
+  }
+  const auto last_left = static_cast<std::uint32_t>(split.bin);
+  const std::uint32_t also_left = split.missing_left ? bins.missing_code() : last_left;
+  return partition_by(
+      tile, bins.position, [=](std::uint32_t code) { return code <= last_left || code == also_left; }, rows, n, spare,
+      team);
 }
 
 }  // namespace polyleaf

@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "binned_matrix.hpp"
+#include "category_sides.hpp"
 #include "rules.hpp"
 #include "threads.hpp"
 
 namespace polyleaf {
 
 // Moves the rows that go left to the front of [rows, rows + n), keeping the order on both sides, and returns how many
-// they are. `spare` holds at least n.
-std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, std::uint32_t* rows, std::size_t n,
-                           std::uint32_t* spare, const Team& team);
+// they are. `spare` holds at least n. `sides` counts where the split's feature is categorical.
+std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, const CategorySides& sides,
+                           std::uint32_t* rows, std::size_t n, std::uint32_t* spare, const Team& team);
 
 }  // namespace polyleaf

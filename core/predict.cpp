@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "category_sides.hpp"
 #include "threads.hpp"
 
 namespace polyleaf {
 namespace {
 
 constexpr std::int32_t kMissingRight = std::int32_t{1} << 30;
+constexpr std::int32_t kByCategory = std::int32_t{1} << 29;
 constexpr std::size_t kStepsOfATree = 16;     // about what a row costs in one
 constexpr std::size_t kBlockValues = 65536;   // of the table: what a block may hold at most
 constexpr std::size_t kFewestCodedRows = 16;  // a block of codes costs the same however few rows it has
@@ -37,6 +39,35 @@ void walk(const Node** node, const Value* const* row) {
   } while (open != 0);
 }
 
+// Whether a number is a category of the set; what is no whole number is in none.
+template <class Set>
+bool is_in(const Set& set, double value) {
+  if (!(value >= 0 && value < 32.0 * static_cast<double>(set.n_words))) return false;
+  const auto category = static_cast<std::uint32_t>(value);
+  return static_cast<double>(category) == value && has_category(set.words, set.n_words, category);
+}
+
+// The same where some splits are by categories.
+template <class Node, class Value, class Set>
+void walk_with_categories(const Node** node, const Value* const* row, const Set* sets) {
+  std::int32_t open;
+  do {
+    open = 0;
+    for (std::size_t k = 0; k < kTogether; ++k) {
+      const std::int32_t feature = node[k]->feature;
+      const auto value = static_cast<double>(row[k][feature & ~(kMissingRight | kByCategory)]);
+      const bool missing_right = (feature & kMissingRight) != 0;
+      bool right;
+      if ((feature & kByCategory) != 0)  // those of the set go where missing values do not
+        right = is_in(sets[static_cast<std::size_t>(node[k]->threshold)], value) != missing_right;
+      else
+        right = value > node[k]->threshold || (value != value && missing_right);
+      node[k] += node[k]->left + (right ? 1 : 0);
+      open |= node[k]->left;
+    }
+  } while (open != 0);
+}
+
 bool readable_in_place(const MatrixView& x) {
   const auto size = static_cast<std::ptrdiff_t>(x.dtype == DType::f32 ? sizeof(float) : sizeof(double));
   return (x.dtype == DType::f32 || x.dtype == DType::f64) && (x.column_stride == size || x.n_columns == 1) &&
@@ -50,17 +81,24 @@ Predictor::Predictor(const ForestArrays& in) : arrays_(in), nodes_(in.n_nodes) {
     const auto begin = static_cast<std::size_t>(in.node_begin[tree]);
     const auto end = static_cast<std::size_t>(in.node_begin[tree + 1]);
     for (std::size_t i = begin; i < end; ++i) {
-      if (in.left[i] < 0)  // no value goes on from a leaf: it leads to itself
+      const std::size_t n_words = static_cast<std::size_t>(in.category_begin[i + 1] - in.category_begin[i]);
+      if (in.left[i] < 0) {  // no value goes on from a leaf: it leads to itself
         nodes_[i] = {std::numeric_limits<double>::infinity(), 0, 0};
-      else
+      } else if (n_words > 0) {
+        nodes_[i] = {static_cast<double>(sets_.size()),
+                     in.feature[i] | kByCategory | (in.missing_left[i] != 0 ? 0 : kMissingRight),
+                     in.left[i] - static_cast<std::int32_t>(i - begin)};
+        sets_.push_back({in.category_bits + in.category_begin[i], n_words});
+      } else {
         nodes_[i] = {in.threshold[i], in.feature[i] | (in.missing_left[i] != 0 ? 0 : kMissingRight),
                      in.left[i] - static_cast<std::int32_t>(i - begin)};
+      }
     }
   }
 }
 
 const CodedForest* Predictor::coded(std::size_t n_rows, std::size_t n_trees) const {
-  if (n_rows < kFewestCodedRows || n_trees < kFewestCodedTrees) return nullptr;
+  if (n_rows < kFewestCodedRows || n_trees < kFewestCodedTrees || !sets_.empty()) return nullptr;
   const std::size_t steps = walked_.fetch_add(n_rows * n_trees, std::memory_order_relaxed) + n_rows * n_trees;
   if (steps < kStepsToCode * nodes_.size()) return nullptr;
   std::call_once(coding_, [&] { coded_ = std::make_unique<CodedForest>(arrays_); });
@@ -75,6 +113,9 @@ void Predictor::each_leaf(const MatrixView& x, std::size_t begin, std::size_t en
   if (x.n_rows * (m + (end - begin) * kStepsOfATree) < kParallelWork) n_threads = 1;
 
   const auto tree_of = [&](std::size_t t) { return nodes_.data() + arrays_.node_begin[t]; };
+  const auto go = [&](const PackedNode** node, const auto* row) {
+    sets_.empty() ? walk(node, row) : walk_with_categories(node, row, sets_.data());
+  };
   const auto over_block = [&](std::size_t first, std::size_t count, auto row_at) {
     const PackedNode* node[kTogether];
     decltype(row_at(0)) row[kTogether];
@@ -83,7 +124,7 @@ void Predictor::each_leaf(const MatrixView& x, std::size_t begin, std::size_t en
       for (std::size_t i = 0; i < together; i += kTogether) {
         for (std::size_t k = 0; k < kTogether; ++k) row[k] = row_at(i + k);
         std::fill_n(node, kTogether, tree_of(t));
-        walk(node, row);
+        go(node, row);
         for (std::size_t k = 0; k < kTogether; ++k) visit(first + i + k, t, node[k]);
       }
     for (std::size_t i = together; i < count; ++i) {  // few rows: several trees side by side
@@ -91,7 +132,7 @@ void Predictor::each_leaf(const MatrixView& x, std::size_t begin, std::size_t en
       for (std::size_t t = begin; t < end; t += kTogether) {
         const std::size_t n = std::min(kTogether, end - t);
         for (std::size_t k = 0; k < kTogether; ++k) node[k] = tree_of(t + std::min(k, n - 1));
-        walk(node, row);
+        go(node, row);
         for (std::size_t k = 0; k < n; ++k) visit(first + i, t + k, node[k]);
       }
     }

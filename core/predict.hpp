@@ -29,8 +29,12 @@ class Predictor {
  private:
   struct PackedNode {
     double threshold;
-    std::int32_t feature;  // missing values to the right: bit 30
+    std::int32_t feature;  // missing values to the right: bit 30; a split by categories: bit 29
     std::int32_t left;     // how many nodes further on; the right child is its neighbour. Of a leaf: 0
+  };
+  struct CategorySet {
+    const std::uint32_t* words;
+    std::size_t n_words;
   };
   template <class Visit>
   void each_leaf(const MatrixView& x, std::size_t begin, std::size_t end, int n_threads, Visit&& visit) const;
@@ -39,6 +43,7 @@ class Predictor {
 
   ForestArrays arrays_;
   std::vector<PackedNode> nodes_;
+  std::vector<CategorySet> sets_;  // of the splits by categories, whose threshold is the number of their set
   mutable std::atomic<std::size_t> walked_{0};  // trees that rows have asked for
   mutable std::once_flag coding_;
   mutable std::unique_ptr<CodedForest> coded_;

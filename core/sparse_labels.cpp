@@ -136,7 +136,7 @@ GrownTree SparseLabels::grow(const Task& task, const GrowSettings& settings) {
   GrownTree tree = lay_out_tree(*task.matrix, order);
   fill_leaves(task, settings, rows, leaf_rows(order), tree);
   sum_up(tree);
-  place_unseen_missing(order, tree);
+  place_unseen(*task.matrix, order, tree);
   add_tree(task, tree, settings.n_threads);
   return tree;
 }

@@ -4,6 +4,7 @@
 
 #include "kernels.hpp"
 #include "payload.hpp"
+#include "sparse_categories.hpp"
 #include "threads.hpp"
 #include "top_k.hpp"
 
@@ -19,8 +20,25 @@ SparseSearch::SparseSearch(const BinnedMatrix& matrix, const SparseGradients& gr
       rows_(rows),
       features_(features, matrix.features.size()),
       n_threads_(n_threads),
+      noise_(matrix.has_categories() ? noise_of_root() : CategoryNoise()),
       position_of_(gradients.factor.size(), -1),
       scratch_(static_cast<std::size_t>(std::max(1, n_threads))) {}
+
+CategoryNoise SparseSearch::noise_of_root() const {
+  std::vector<double> squares(gradients_.factor.size(), 0.0);
+  double weight = 0.0;
+  for (const std::uint32_t row : rows_) {
+    const double of_row = gradients_.weight[row] * gradients_.weight_unit;
+    weight += of_row;
+    for (std::size_t e = gradients_.row_begin[row]; e < gradients_.row_begin[row + 1]; ++e) {
+      const double value = gradients_.value[e];  // of the weighted gradient
+      if (of_row > 0) squares[static_cast<std::size_t>(gradients_.output[e])] += value * value / of_row;
+    }
+  }
+  for (std::size_t j = 0; j < squares.size(); ++j)
+    squares[j] = weight > 0 ? gradients_.factor[j] * squares[j] / weight : 0.0;
+  return CategoryNoise(squares);
+}
 
 SparseSearch::Compact SparseSearch::compact(const Node& node) {
   Compact out;
@@ -142,10 +160,11 @@ void SparseSearch::search_children(Node& parent, Node& left, Node& right, const 
 void SparseSearch::search(Node& node, const Compact& sums) {
   if (!may_split(node, rules_)) return;
   std::vector<BestCandidate> found(matrix_.features.size());
+  std::vector<CategorySides> sides(matrix_.features.size());
   const std::uint8_t* mask = features_.mask(node, node_features_);
   parallel_for(n_threads_, matrix_.features.size(), [&](std::size_t feature, int thread) {
     if (mask != nullptr && mask[feature] == 0) return;
-    found[feature] = best_of_feature(node, sums, feature, scratch_[static_cast<std::size_t>(thread)]);
+    found[feature] = best_of_feature(node, sums, feature, scratch_[static_cast<std::size_t>(thread)], sides[feature]);
   });
   BestCandidate best;
   for (const BestCandidate& of_feature : found) best.merge(of_feature);
@@ -154,10 +173,46 @@ void SparseSearch::search(Node& node, const Compact& sums) {
   for (std::size_t a = 0; a < sums.outputs.size(); ++a)
     if (std::binary_search(node.held.begin(), node.held.end(), sums.outputs[a])) own_score += scratch_[0].terms.left[a];
   accept_split(node, best.chosen, own_score, node.held.size(), rules_);
+  if (node.gain > 0) node.sides = std::move(sides[static_cast<std::size_t>(node.split.feature)]);
 }
 
-BestCandidate SparseSearch::best_of_feature(const Node& node, const Compact& sums, std::size_t feature,
-                                            Scratch& s) const {
+// Orders s.order, the bins of a categorical feature that hold rows of the node.
+double SparseSearch::put_bins_in_order(const Node& node, const Compact& sums, Scratch& s) const {
+  SparseCategories categories;
+  categories.factor = sums.factor.data();
+  categories.n_outputs = sums.outputs.size();
+  categories.reg_lambda = rules_.reg_lambda;
+  std::vector<std::int32_t> touched;
+  for (const std::uint32_t bin : s.order) {
+    std::int64_t weight = 0;
+    touched.clear();
+    for (std::uint32_t i = s.bin_begin[bin]; i < s.bin_begin[bin + 1]; ++i) {
+      const std::uint32_t at = s.by_bin[i];
+      weight += gradients_.weight[rows_[node.begin + at]];
+      for (std::size_t e = sums.row_begin[at]; e < sums.row_begin[at + 1]; ++e) {
+        touched.push_back(sums.position[e]);
+        s.left[static_cast<std::size_t>(sums.position[e])] += sums.value[e];
+      }
+    }
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    for (const std::int32_t position : touched) {
+      categories.output.push_back(position);
+      categories.gradient.push_back(s.left[static_cast<std::size_t>(position)]);
+      s.left[static_cast<std::size_t>(position)] = 0;
+    }
+    categories.begin.push_back(categories.output.size());
+    categories.hessian.push_back(static_cast<double>(weight) * gradients_.weight_unit);
+  }
+  std::vector<std::uint32_t> positions;
+  put_in_order(categories, positions);
+  for (std::uint32_t& position : positions) position = s.order[position];
+  s.order.swap(positions);
+  return noise_.score(categories.hessian);
+}
+
+BestCandidate SparseSearch::best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s,
+                                            CategorySides& sides) const {
   const FeatureBins& bins = matrix_.features[feature];
   const std::size_t n = node.n_rows();
   // The node's rows in the order of their bins (counting sort).
@@ -191,12 +246,29 @@ BestCandidate SparseSearch::best_of_feature(const Node& node, const Compact& sum
     return rules_.min_child_weight <= 0 ||
            static_cast<double>(weight) * gradients_.weight_unit >= rules_.min_child_weight;
   };
+  s.order.clear();
+  for (std::uint32_t bin = 0; bin < value_bins; ++bin)
+    if (s.bin_begin[bin] < s.bin_begin[bin + 1]) s.order.push_back(bin);
+  const bool one_against_rest = bins.categorical && value_bins <= kMostOneAgainstRest;
+  double by_chance = bins.categorical ? put_bins_in_order(node, sums, s) : 0.0;
+  if (one_against_rest) by_chance = 0.0;
   BestCandidate best;
   std::int64_t left_weight = 0;
-  for (std::size_t bin = 0; bin < value_bins; ++bin) {
-    if (s.bin_begin[bin] == s.bin_begin[bin + 1]) continue;
-    left_weight += add_bin(bin, s.left);
-    const std::size_t n_values = s.bin_begin[bin + 1];
+  std::size_t n_values = 0;  // rows to the left, without missing ones
+  // Of few categories, the last place is that of "missing against the rest".
+  const std::size_t n_places = s.order.size() + (one_against_rest && s.order.size() > 1 && n_missing > 0 ? 1 : 0);
+  for (std::size_t place = 0; place < n_places; ++place) {
+    const bool all = place == s.order.size();
+    if (one_against_rest) {
+      std::fill(s.left.begin(), s.left.end(), 0);
+      left_weight = 0;
+      n_values = 0;
+    }
+    for (std::size_t i = all ? 0 : place; i < (all ? place : place + 1); ++i) {
+      left_weight += add_bin(s.order[i], s.left);
+      n_values += s.bin_begin[s.order[i] + 1] - s.bin_begin[s.order[i]];
+    }
+    const double less = place + 1 < s.order.size() ? by_chance : 0.0;  // not of missing against the rest
     for (const bool missing_left : {false, true}) {
       if (missing_left && n_missing == 0) continue;
       const std::size_t n_left = n_values + (missing_left ? n_missing : 0);
@@ -208,13 +280,19 @@ BestCandidate SparseSearch::best_of_feature(const Node& node, const Compact& sum
         left = s.with_missing.data();
       }
       Candidate candidate;
-      candidate.score = score(sums, left, weight, best.highest, s);
+      candidate.score = score(sums, left, weight, best.highest + less, s) - less;
+      if (candidate.score < 0) continue;
       candidate.feature = static_cast<int>(feature);
-      candidate.bin = static_cast<int>(bin);
+      candidate.bin = bins.categorical ? static_cast<int>(place) : static_cast<int>(s.order[place]);
       candidate.missing_left = missing_left;
       candidate.missing_seen = n_missing > 0;
       best.offer(candidate);
     }
+  }
+  if (bins.categorical && best.chosen.feature >= 0) {
+    const auto place = static_cast<std::size_t>(best.chosen.bin);
+    sides.set(s.order, one_against_rest && place < s.order.size() ? place : 0, place + 1,
+              [](std::uint32_t bin) { return bin; });
   }
   return best;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "binned_matrix.hpp"
+#include "category_order.hpp"
 #include "feature_sample.hpp"
 #include "node.hpp"
 #include "rules.hpp"
@@ -51,7 +52,7 @@ class SparseSearch : public SplitSearch {
   };
   struct Scratch {
     std::vector<std::int32_t> left, missing, with_missing;
-    std::vector<std::uint32_t> bin_begin, by_bin;
+    std::vector<std::uint32_t> bin_begin, by_bin, order;
     WholeScore::Scratch terms;
   };
 
@@ -60,7 +61,12 @@ class SparseSearch : public SplitSearch {
   double score(const Compact& node, const std::int32_t* left, std::int64_t left_weight, double enough,
                Scratch& s) const;
   void search(Node& node, const Compact& sums);
-  BestCandidate best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s) const;
+  // `sides` is set where the feature is categorical.
+  BestCandidate best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s,
+                                CategorySides& sides) const;
+  // Returns what the best split would score by chance.
+  double put_bins_in_order(const Node& node, const Compact& sums, Scratch& s) const;
+  CategoryNoise noise_of_root() const;
   double inverse(std::int64_t weight) const;
   std::vector<std::int32_t> choose(const std::vector<double>& terms, const std::vector<std::int32_t>& outputs,
                                    Scratch& s) const;
@@ -73,6 +79,7 @@ class SparseSearch : public SplitSearch {
   FeatureSampler features_;
   std::vector<std::uint8_t> node_features_;
   const int n_threads_;
+  const CategoryNoise noise_;
   std::vector<std::int32_t> position_of_;  // per output: its number in the node at hand, or -1
   std::vector<Scratch> scratch_;
 };

@@ -83,6 +83,9 @@ class SplitFinder {
                      const Histograms& histograms) const;
   // Whether scores are estimated first: `best` then needs the histograms of all output tiles.
   bool estimates() const { return estimates_; }
+  // Mean over the outputs of a node's Hessian, and whether a left child with that one and its sibling weigh enough.
+  double mean_hessian(const std::int32_t* sums) const;
+  bool heavy_enough(double left_weight, const std::int32_t* totals) const;
 
  private:
   bool diagonal() const { return payload_.layout.hessian == HessianKind::kDiagonal; }
@@ -97,8 +100,6 @@ class SplitFinder {
   };
   class StepList;
   void finish_list(Scan& scan, const FeatureTile& tile) const;
-  bool heavy_enough(double left_weight, const std::int32_t* totals) const;
-  double mean_hessian(const std::int32_t* sums) const;
   ScanTile scan_job(int output_tile, const std::int32_t* histogram, const std::int32_t* totals) const;
   void aim(ScanTile& job, Scan& scan, const FeatureTile& tile, std::size_t position) const;
   float least_estimate(const Scan& scan, const std::int32_t* totals) const;

@@ -17,6 +17,7 @@ FeatureTile empty_copy(const FeatureTile& tile, const std::uint32_t* rows, std::
   out.slot_begin = tile.slot_begin;
   out.first_slot = tile.first_slot;
   out.wide = tile.wide;
+  out.categorical = tile.categorical;
   out.sparse = tile.sparse;
   out.frequent_slot = tile.frequent_slot;
   out.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));

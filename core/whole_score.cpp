@@ -52,42 +52,8 @@ class SparseScore : public WholeScore {
   }
 
  private:
-  // Score terms of every output on both sides; returns their sum.
   double compute_terms(const std::int32_t* left, const std::int32_t* totals, Scratch& s) const {
-    const PayloadLayout& layout = payload_.layout;
-    const std::size_t room = d_ + PayloadLayout::kLane;
-    if (s.left.size() < room) {
-      s.left.resize(room);
-      s.right.resize(room);
-      s.other.resize(room);
-    }
-    TermsTile job{};
-    job.shared = layout.hessian != HessianKind::kDiagonal;
-    if (job.shared) {
-      const double unit = payload_.hessian_unit[0];
-      const double left_weight = left[layout.weight_channel()] * unit;
-      const double right_weight =
-          (static_cast<double>(totals[layout.weight_channel()]) - left[layout.weight_channel()]) * unit;
-      job.inverse_left = score_term(1.0, left_weight + rules_.reg_lambda);
-      job.inverse_right = score_term(1.0, right_weight + rules_.reg_lambda);
-    }
-    job.hessian_channel = layout.hessian_channel();
-    double sum = 0.0;
-    for (int t = 0; t < layout.n_tiles; ++t) {
-      const std::size_t first = static_cast<std::size_t>(t) * terms_.padded;
-      const std::size_t output = static_cast<std::size_t>(t) * static_cast<std::size_t>(layout.outputs_per_tile);
-      job.n_outputs = layout.outputs_in(t);
-      job.left = left + t * layout.width;
-      job.totals = totals + t * layout.width;
-      job.factor = terms_.factor.data() + first;
-      job.hessian_unit = terms_.hessian_unit.data() + first;
-      job.lambda = terms_.lambda.data() + first;
-      job.alpha = terms_.alpha.data() + first;
-      job.left_terms = s.left.data() + output;
-      job.right_terms = s.right.data() + output;
-      sum += kernels().terms(job);
-    }
-    return sum;
+    return children_terms(payload_, rules_, terms_, left, totals, s);
   }
 
   double top(const std::vector<double>& terms, Scratch& s) const {
@@ -147,6 +113,44 @@ class ExactScore : public WholeScore {
 };
 
 }  // namespace
+
+double children_terms(const Payload& payload, const Rules& rules, const OutputTerms& terms, const std::int32_t* left,
+                      const std::int32_t* totals, WholeScore::Scratch& s) {
+  const PayloadLayout& layout = payload.layout;
+  const std::size_t room = static_cast<std::size_t>(layout.n_outputs) + PayloadLayout::kLane;
+  if (s.left.size() < room) {
+    s.left.resize(room);
+    s.right.resize(room);
+    s.other.resize(room);
+  }
+  TermsTile job{};
+  job.shared = layout.hessian != HessianKind::kDiagonal;
+  if (job.shared) {
+    const double unit = payload.hessian_unit[0];
+    const double left_weight = left[layout.weight_channel()] * unit;
+    const double right_weight =
+        (static_cast<double>(totals[layout.weight_channel()]) - left[layout.weight_channel()]) * unit;
+    job.inverse_left = score_term(1.0, left_weight + rules.reg_lambda);
+    job.inverse_right = score_term(1.0, right_weight + rules.reg_lambda);
+  }
+  job.hessian_channel = layout.hessian_channel();
+  double sum = 0.0;
+  for (int t = 0; t < layout.n_tiles; ++t) {
+    const std::size_t first = static_cast<std::size_t>(t) * terms.padded;
+    const std::size_t output = static_cast<std::size_t>(t) * static_cast<std::size_t>(layout.outputs_per_tile);
+    job.n_outputs = layout.outputs_in(t);
+    job.left = left + t * layout.width;
+    job.totals = totals + t * layout.width;
+    job.factor = terms.factor.data() + first;
+    job.hessian_unit = terms.hessian_unit.data() + first;
+    job.lambda = terms.lambda.data() + first;
+    job.alpha = terms.alpha.data() + first;
+    job.left_terms = s.left.data() + output;
+    job.right_terms = s.right.data() + output;
+    sum += kernels().terms(job);
+  }
+  return sum;
+}
 
 std::unique_ptr<WholeScore> make_whole_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
                                              const SparseLeaves& sparse) {

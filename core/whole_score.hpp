@@ -38,6 +38,10 @@ class WholeScore {
                                 std::vector<std::int32_t>&, Scratch&) const {}
 };
 
+// Score terms of every output in both children (to s.left and s.right); returns their sum. Not of a full Hessian.
+double children_terms(const Payload& payload, const Rules& rules, const OutputTerms& terms, const std::int32_t* left,
+                      const std::int32_t* totals, WholeScore::Scratch& s);
+
 // Null where scores are sums over outputs, which split.hpp takes tile by tile.
 std::unique_ptr<WholeScore> make_whole_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
                                              const SparseLeaves& sparse);

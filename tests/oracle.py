@@ -4,7 +4,7 @@ It follows GBDT-MO (Zhang & Jung) under the paper's own names: g and h are the g
 the Hessian of every row, G and H their sums over a node, d the number of outputs. Read from top to bottom:
 
     inputs  ->  score of a node (eq. 15, 16; exact Hessian: eq. 13, 14)  ->  sparse leaves (Algorithms 3, 4)
-            ->  histogram (Algorithm 1)  ->  split finding (Algorithm 2)  ->  growth (Algorithm 5)
+            ->  histogram (Algorithm 1)  ->  split finding (Algorithm 2; categories)  ->  growth (Algorithm 5)
             ->  losses and boosting  ->  bins
 
 The compiled core must grow the same trees; problems.py draws problems to compare on. Nothing here imports
@@ -69,6 +69,7 @@ class Problem:
     weight: Floats | None  # (n,), all above 0; None: 1 for every row
     rules: Rules
     full_hessian: Floats | None = None  # (n, d, d); for hessian="exact" and "exact_leaf"
+    categorical: Bools | None = None  # (m,); features whose bins are categories, in no order; None: none
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_involved <= self.n_outputs:
@@ -84,6 +85,13 @@ class Problem:
     def n_involved(self) -> int:
         """Over how many outputs a gain is averaged (appendix B)."""
         return self.n_outputs if self.rules.sparse_leaves is None else self.rules.sparse_leaves
+
+    def is_categorical(self, k: int) -> bool:
+        return self.categorical is not None and bool(self.categorical[k])
+
+    def n_categories(self, k: int) -> int:
+        """Categories of feature k that have rows."""
+        return len(np.setdiff1d(self.codes[:, k], self.n_value_bins[k]))
 
     @cached_property
     def w(self) -> Floats:
@@ -123,7 +131,7 @@ class Sums:
     def __sub__(self, other: "Sums") -> "Sums":
         return Sums(self.G - other.G, self.H - other.H, self.full - other.full, self.cnt - other.cnt)
 
-    def __getitem__(self, index: int | slice) -> "Sums":
+    def __getitem__(self, index: int | slice | Ints) -> "Sums":
         return Sums(self.G[index], self.H[index], self.full[index], self.cnt[index])
 
     def cumulative(self) -> "Sums":
@@ -245,6 +253,8 @@ class Split(NamedTuple):
     feature: int
     bin: int
     missing_left: bool
+    left: frozenset[int] | None = None  # of a split by categories: those of the node that go left, and right
+    right: frozenset[int] | None = None
 
 
 def split_gains(hist: Sums, rules: Rules, held: Bools | None = None) -> Floats:
@@ -283,13 +293,22 @@ def goes_left(codes: Ints, b_missing: int, b: int, missing_left: bool) -> Bools:
 def split_rows(problem: Problem, rows: Ints, split: Split) -> Bools:
     """Which of the rows go left."""
     k = split.feature
+    if split.left is not None:
+        codes = problem.codes[rows, k]
+        return np.where(
+            codes == problem.n_value_bins[k], split.missing_left, np.isin(codes, list(split.left))
+        )
     return goes_left(problem.codes[rows, k], problem.n_value_bins[k], split.bin, split.missing_left)
 
 
 def candidates(problem: Problem, rows: Ints, held: Bools | None = None) -> Iterator[Split]:
     """Allowed splits of a node in the order that settles ties: feature, bin, missing right before left."""
     for k in range(problem.codes.shape[1]):
-        if problem.rules.feature_mask is None or problem.rules.feature_mask[k]:
+        if problem.rules.feature_mask is not None and not problem.rules.feature_mask[k]:
+            continue
+        if problem.is_categorical(k):
+            yield from category_candidates(problem, rows, k, held)
+        else:
             gains = split_gains(histogram(problem, rows, k), problem.rules, held)
             for b, side in np.argwhere(gains > -np.inf).tolist():
                 yield Split(float(gains[b, side]), k, b, side == 1)
@@ -312,9 +331,107 @@ def choose_missing_side(problem: Problem, rows: Ints, split: Split) -> Split:
     codes = problem.codes[rows, split.feature]
     if problem.n_value_bins[split.feature] in codes:
         return split
-    left = codes <= split.bin
+    left = split_rows(problem, rows, split)
     heavier_left = problem.w[rows[left]].sum() >= problem.w[rows[~left]].sum()
     return split._replace(missing_left=bool(heavier_left))
+
+
+# ---- Splits by sets of categories ---------------------------------------------------------------------
+# The categories in a node are put in an order, and the first, the first two, ... go left. Where a feature has
+# few categories, each goes left alone instead, then all of them (against missing values). Candidates are
+# numbered (bin) in this order; each comes with missing values right, then left.
+
+ONE_AGAINST_REST = 4  # the most categories of a feature that are few
+SMOOTHING = 10.0  # rows of the average kind that hold a category's leaf value to that of all categories
+POWER_STEPS = 12
+
+
+def category_candidates(problem: Problem, rows: Ints, k: int, held: Bools | None = None) -> Iterator[Split]:
+    hist = histogram(problem, rows, k)
+    present, missing = np.flatnonzero(hist.cnt[:-1] > 0), hist[-1]
+    if len(present) == 0:
+        return
+    by_chance = 0.0
+    order = present[category_order(hist[present], problem)]
+    if problem.n_categories(k) <= ONE_AGAINST_REST:
+        lefts = [[c] for c in order]
+        if missing.cnt > 0 and len(present) > 1:
+            lefts.append(list(order))
+    else:
+        by_chance = category_noise(hist[present], problem)
+        lefts = [list(order[: i + 1]) for i in range(len(order))]
+    parent = sums(problem, rows)
+    for number, categories in enumerate(lefts):
+        alone = hist[np.array(categories)].cumulative()[-1]
+        chosen = frozenset(int(c) for c in categories)
+        others = frozenset(present.tolist()) - chosen
+        for missing_left in (False, True) if missing.cnt > 0 else (False,):
+            left = alone + missing if missing_left else alone
+            gain = float(split_gain(parent, left, parent - left, problem.rules, held))
+            gain -= 0.5 * by_chance if others else 0.0
+            if gain > -np.inf:
+                yield Split(gain, k, number, missing_left, chosen, others)
+
+
+def category_order(categories: Sums, problem: Problem) -> Ints:
+    """The order of categories by their leaf values along the direction in which these differ most."""
+    return np.argsort(category_projections(categories, problem), kind="stable")
+
+
+def category_noise(categories: Sums, problem: Problem) -> float:
+    """What the best split of an order found on noise would score on average; see how-it-works.
+
+    Gradients have their variance over all rows then, and nothing to do with categories.
+    """
+    weight = problem.rules.gain_weight
+    metric = np.ones(problem.n_outputs)
+    if weight is not None and problem.rules.hessian != "exact":
+        metric = weight
+    squares = (problem.w[:, None] * problem.gradient**2).sum(axis=0)
+    variance = metric * _divide(squares, np.maximum(problem.h.sum(axis=0), 0.0))
+    size = np.maximum(categories.H.sum(axis=-1), 0.0)
+    if not (variance.max() > 0 and size.sum() > 0):
+        return 0.0
+    n_categories = np.sqrt(size).sum() ** 2 / size.sum()  # fewer than there are, where their sizes differ
+    digits, exponent = np.frexp(variance.max())
+    largest = np.ldexp(np.rint(np.ldexp(digits, 20)), exponent - 20)  # to 20 bits
+    directions = np.rint(np.ldexp(variance.sum() / variance.max(), 20)) / 2**20
+    root = np.sqrt(max(n_categories - 1, 0.0)) + np.sqrt(max(directions - 1, 0.0))
+    return float(2 / np.pi * largest * root**2)
+
+
+def category_projections(categories: Sums, problem: Problem) -> Floats:
+    """Leaf values along the first principal component, in the metric of the score.
+
+    A category's leaf value is told from that of all categories together and shrunk towards it. The square of
+    an entry of its vector is what a leaf of its own would add to the score.
+    """
+    weight = problem.rules.gain_weight
+    metric = np.ones(problem.n_outputs)
+    if weight is not None and problem.rules.hessian != "exact":
+        metric = np.sqrt(weight)
+    typical = np.maximum(problem.h.sum(axis=0) / problem.w.sum(), 0.0)  # Hessian of a row of weight 1
+    s = problem.rules.reg_lambda + SMOOTHING * typical
+    G, H = categories.G.sum(axis=0), categories.H.sum(axis=0)
+    rest = metric * (categories.G - categories.H * _divide(G, H))  # of the gradient, at the common leaf value
+    denominator = categories.H + s
+    direction = leading_direction(_divide(rest, np.sqrt(denominator)))
+    values = -np.sqrt(H + s) * _divide(rest, denominator)
+    return np.asarray((values * direction).sum(axis=1))
+
+
+def leading_direction(x: Floats) -> Floats:
+    """The first right singular vector of x, by power iteration; its first largest entry is positive."""
+    squares = (x**2).sum(axis=0)
+    u = np.zeros(x.shape[1])
+    u[np.argmax(squares >= (1 - 1e-9) * squares.max())] = 1.0
+    for _ in range(POWER_STEPS):
+        following = x.T @ (x @ u)
+        if not np.abs(following).max() > 0:
+            break
+        u = following / np.abs(following).max()
+    first = np.argmax(np.abs(u) >= (1 - 1e-6) * np.abs(u).max())
+    return u if u[first] > 0 else -u
 
 
 # ---- Algorithm 5: tree growth, best first -------------------------------------------------------------
@@ -337,13 +454,19 @@ class Tree:
     depth: Ints
     rows: tuple[Ints, ...]  # training rows of each node
     leaf: Ints  # (n,): node number of the leaf of every training row
+    # Of a split by categories: those that go where missing values do not. All others go with missing values.
+    categories: tuple[frozenset[int] | None, ...] = ()
 
     def apply(self, codes: Ints, n_value_bins: Ints) -> Ints:
         """The leaf of every row of codes."""
         leaves = np.zeros(len(codes), dtype=np.int64)
         for node in np.flatnonzero(self.feature >= 0):  # parents come before their children
             here, k = np.flatnonzero(leaves == node), self.feature[node]
-            left = goes_left(codes[here, k], n_value_bins[k], self.bin[node], self.missing_left[node])
+            chosen = self.categories[node]
+            if chosen is not None:
+                left = np.isin(codes[here, k], list(chosen)) != self.missing_left[node]
+            else:
+                left = goes_left(codes[here, k], n_value_bins[k], self.bin[node], self.missing_left[node])
             leaves[here] = np.where(left, self.left[node], self.right[node])
         return leaves
 
@@ -404,6 +527,7 @@ def grow_tree(problem: Problem) -> Tree:
         depth=np.array(depth_of),
         rows=tuple(rows_of),
         leaf=leaf,
+        categories=tuple(split.right if split.missing_left else split.left for split in splits),
     )
 
 

@@ -4,7 +4,7 @@ A problem is handed out only if its tree is clear-cut: no choice on the way hang
 """
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
@@ -19,7 +19,9 @@ from oracle import (
     Sums,
     Tree,
     candidates,
+    category_projections,
     grow_tree,
+    histogram,
     score,
     softmax_hessian,
     split_rows,
@@ -60,7 +62,11 @@ def is_clear_cut(problem: Problem, tree: Tree, margin: float) -> bool:
     Candidates whose children have the same sums tie exactly, whoever computes them, and the tie-break settles
     them. Different ones with equal or nearly equal gains may go either way with the order of summation.
     """
-    return _has_clear_splits(problem, tree, margin) and _has_clear_outputs(problem, tree, margin)
+    return (
+        _has_clear_splits(problem, tree, margin)
+        and _has_clear_outputs(problem, tree, margin)
+        and _has_clear_orders(problem, tree, margin)
+    )
 
 
 def _has_clear_splits(problem: Problem, tree: Tree, margin: float) -> bool:
@@ -111,6 +117,26 @@ def _has_clear_outputs(problem: Problem, tree: Tree, margin: float) -> bool:
     else:
         chosen_by = [[totals[0]], *([totals[tree.left[node]], totals[tree.right[node]]] for node in inner)]
     return all(_is_clear_choice(nodes, rules, rules.sparse_leaves, margin) for nodes in chosen_by)
+
+
+def _has_clear_orders(problem: Problem, tree: Tree, margin: float) -> bool:
+    """Whether the same holds for the order of categories in every node. Equal sums tie exactly."""
+    for k in range(problem.codes.shape[1]):
+        if not problem.is_categorical(k):
+            continue
+        for rows in tree.rows:
+            hist = histogram(problem, rows, k)
+            present = hist[np.flatnonzero(hist.cnt[:-1] > 0)]
+            if len(present.cnt) < 2:
+                continue
+            projection = category_projections(present, problem)
+            order = np.argsort(projection, kind="stable")
+            slack = 1e3 * margin * np.abs(projection).max()
+            for a, b in pairwise(order):
+                close = projection[b] - projection[a] <= slack
+                if close and _identity(present[int(a)])[1:] != _identity(present[int(b)])[1:]:
+                    return False
+    return True
 
 
 def _is_clear_choice(nodes: list[Sums], rules: Rules, k: int, margin: float) -> bool:

@@ -24,7 +24,8 @@ def table_of(problem: Problem) -> npt.NDArray[np.float64]:
 
 def grow(problem: Problem, n_threads: int = 1, **grower: int) -> Tree:
     rules = problem.rules
-    matrix = bin_table(table_of(problem), problem.weight, 255, n_threads)
+    categorical = None if problem.categorical is None else problem.categorical.astype(np.uint8)
+    matrix = bin_table(table_of(problem), problem.weight, 255, n_threads, categorical)
     tree_rules = TreeRules(
         max_depth=rules.max_depth,
         max_leaves=rules.max_leaves,
@@ -52,6 +53,12 @@ def grow(problem: Problem, n_threads: int = 1, **grower: int) -> Tree:
     )
 
 
+def categories_of(tree: Tree, node: int) -> frozenset[int]:
+    """The set of a split by categories; empty where there is none."""
+    words = tree.category_bits[tree.category_begin[node] : tree.category_begin[node + 1]]
+    return frozenset(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
+
+
 def assert_same_tree(problem: Problem, tree: Tree) -> None:
     expected = grow_tree(problem)
     assert tree.feature.tolist() == expected.feature.tolist()
@@ -60,6 +67,11 @@ def assert_same_tree(problem: Problem, tree: Tree) -> None:
     inner = expected.feature >= 0
     assert tree.missing_left[inner].tolist() == expected.missing_left[inner].tolist()
     for node in np.flatnonzero(inner):
+        if expected.categories[node] is not None:
+            assert categories_of(tree, node) == expected.categories[node]
+            assert tree.bin[node] == expected.bin[node]
+            continue
+        assert not categories_of(tree, node)
         codes = problem.codes[:, expected.feature[node]]
         observed = np.unique(codes[codes < problem.n_value_bins[expected.feature[node]]])
         # The core numbers the bins that occur; the oracle's bin may be followed by bins that do not.

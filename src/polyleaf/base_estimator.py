@@ -22,14 +22,23 @@ from polyleaf.boosting import Dataset, Settings, TrainingResult, train
 from polyleaf.callbacks import all_callbacks
 from polyleaf.checkpoint import CheckpointNote, describe_data, describe_params
 from polyleaf.continuation import Start
+from polyleaf.data.category_values import (
+    Categories,
+    category_codes,
+    learn_categories,
+    resolve_categorical,
+)
 from polyleaf.data.inputs import (
     Array,
     EvalInput,
     FloatArray,
     check_features,
     read_eval_sets,
+    read_table,
+    table_numbers,
 )
 from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.tables import Table
 from polyleaf.data.target_frames import FrameMaker, frame_maker, read_target_input
 from polyleaf.data.targets import TargetCoding, TargetKind
 from polyleaf.data.weights import (
@@ -80,6 +89,8 @@ class Problem:
         Everything the boosting loop needs.
     feature_names : tuple of str or None
         Of the table.
+    categories : mapping of int to CategoryValues
+        Of the categorical columns.
     reader : BasePolyleaf
         A copy of the estimator that knows the features, to read evaluation sets with.
     kept : bool ndarray or None
@@ -92,6 +103,7 @@ class Problem:
     metrics: list[Metric]
     settings: Settings
     feature_names: tuple[str, ...] | None
+    categories: Categories
     reader: BasePolyleaf
     kept: Mask | None
 
@@ -105,6 +117,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     n_estimators: int
     early_stopping_rounds: int | None
     warm_start: bool
+    categorical_features: Any
     objective: str | Objective | None
     importance_type: str
     n_jobs: int | None
@@ -208,7 +221,9 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             )
 
         def save(path: str | os.PathLike[str], result: TrainingResult) -> None:
-            model = self._saved(params, result, problem.coding, problem.loss.name, problem.feature_names)
+            model = self._saved(
+                params, result, problem.coding, problem.loss.name, problem.feature_names, problem.categories
+            )
             write_model(path, replace(model, checkpoint=note()))
 
         result = train(
@@ -221,7 +236,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             initial=None if start is None else start.forest,
             save=save,
         )
-        self._take(result, problem.coding, problem.loss.name, problem.feature_names)
+        self._take(result, problem.coding, problem.loss.name, problem.feature_names, problem.categories)
         self._seed = problem.settings.seed
         if result.error is not None:
             raise result.error
@@ -234,7 +249,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         reader = copy.copy(self)  # takes the features' number and names while the input is being read
         target = read_target_input(y, "y")
         rows = EvalInput("training", X, target.values, sample_weight, "X", "y", "sample_weight")
-        table, labels, weight, kept = reader._read_rows(rows, reset=True)
+        table, labels, weight, kept = reader._read_rows(rows, reset=True, start=start)
         if start is None:
             coding = replace(self._learn_coding(labels), names=target.names, frame=target.frame)
         else:
@@ -242,7 +257,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             coding.check_names(target.names, "y")
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
-        settings = self._settings(params, coding, loss.name)
+        settings = self._settings(params, coding, loss.name, reader._categorical_mask())
         metrics = make_metrics(
             params["eval_metric"], default=loss.default_metric, kind=coding.kind, n_labels=coding.width
         )
@@ -254,7 +269,14 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         if start is not None:
             start.check_run(data, loss.name, params, settings, feature_names)
             settings = start.continued(settings)
-        return Problem(data, coding, loss, metrics, settings, feature_names, reader, kept)
+        return Problem(data, coding, loss, metrics, settings, feature_names, reader._categories, reader, kept)
+
+    def _categorical_mask(self) -> npt.NDArray[np.uint8] | None:
+        if not self._categories:
+            return None
+        mask = np.zeros(self.n_features_in_, dtype=np.uint8)
+        mask[list(self._categories)] = 1
+        return mask
 
     def _start(self, init_model: Any, resume: str | os.PathLike[str] | None) -> Start | None:
         """Return what training goes on from, if anything."""
@@ -285,19 +307,35 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         return start
 
     def _read_rows(
-        self, rows: EvalInput, *, reset: bool
+        self, rows: EvalInput, *, reset: bool, start: Start | None = None
     ) -> tuple[Array | SparseTable, Array, FloatArray | None, Mask | None]:
         """Return features, targets and weights of the rows that have any weight, and which rows these are."""
-        X = check_features(self, rows.X, reset=reset, name=rows.X_name)
-        y = self._read_y(rows.y, X.shape[0], rows.y_name, warn=reset)
+        table = read_table(self, rows.X, reset=reset, name=rows.X_name)
+        y = self._read_y(rows.y, table.shape[0], rows.y_name, warn=reset)
         weight = check_cell_weights(rows.weight, y, rows.weight_name)
         y, weight = set_unobserved_aside(y, weight)
         kept = rows_with_weight(weight)
+        if reset:
+            self._categories = self._learn_categories(table, kept, start)
+        X = self._numbers(table)
         if kept is not None:
             X, y, weight = X[kept], y[kept], None if weight is None else weight[kept]
         refuse_unobserved(y, weight if reset else None, rows.y_name)
         # Training and evaluation read a sparse table column by column.
         return X if isinstance(X, np.ndarray) else scipy.sparse.csc_array(X), y, weight, kept
+
+    def _learn_categories(self, table: Table, kept: Mask | None, start: Start | None) -> Categories:
+        """Return the categories of the table of ``fit``, or those of the model to go on from."""
+        mask = resolve_categorical(self.categorical_features, table)
+        if start is None:
+            return learn_categories(table, mask, kept)
+        start.check_categorical(np.flatnonzero(mask).tolist())
+        return start.model.categories
+
+    def _numbers(self, table: Table, n_threads: int = 1) -> Array | SparseTable:
+        """Return a table's cells as numbers, categories as their codes."""
+        codes = category_codes(table, self._categories) if self._categories else None
+        return table_numbers(table, codes, n_threads)
 
     def _eval_dataset(self, rows: EvalInput, coding: TargetCoding) -> Dataset:
         target = read_target_input(rows.y, rows.y_name)
@@ -310,7 +348,13 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         curvature = getattr(self, "softmax_curvature", "p(1-p)")
         return make_loss(objective, n_outputs=coding.n_outputs, kind=coding.kind, softmax_curvature=curvature)
 
-    def _settings(self, params: dict[str, Any], coding: TargetCoding, loss_name: str) -> Settings:
+    def _settings(
+        self,
+        params: dict[str, Any],
+        coding: TargetCoding,
+        loss_name: str,
+        categorical: npt.NDArray[np.uint8] | None,
+    ) -> Settings:
         """Return the parameters as plain Python numbers, with seed and threads resolved."""
 
         def count(name: str) -> int | None:
@@ -341,6 +385,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             scale_targets=bool(params.get("scale_targets", False)),
             output_weight=output_weight_vector(params["output_weight"], coding.n_outputs),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),
+            categorical=categorical,
             seed=int(check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)),
             n_threads=effective_threads(count("n_jobs")),
         )
@@ -351,12 +396,14 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         coding: TargetCoding,
         loss_name: str,
         feature_names: tuple[str, ...] | None,
+        categories: Categories,
     ) -> None:
         """Set all that makes this estimator a fitted one, and nothing of a former fit."""
         forest = result.forest
         self._forest = forest
         self._coding = coding
         self._loss_name = loss_name
+        self._categories = categories
         self.n_features_in_ = forest.n_features
         if feature_names is not None:
             self.feature_names_in_ = np.array(feature_names, dtype=object)
@@ -423,9 +470,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     def _as_saved(self, params: dict[str, Any]) -> SavedModel:
         names = getattr(self, "feature_names_in_", None)
         result = TrainingResult(self._forest, self.evals_result_, self.best_iteration_)
-        return self._saved(
-            params, result, self._coding, self._loss_name, None if names is None else tuple(names)
-        )
+        feature_names = None if names is None else tuple(names)
+        return self._saved(params, result, self._coding, self._loss_name, feature_names, self._categories)
 
     def _saved(
         self,
@@ -434,6 +480,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         coding: TargetCoding,
         loss_name: str,
         feature_names: tuple[str, ...] | None,
+        categories: Categories,
     ) -> SavedModel:
         """Return the model that some rounds are."""
         return SavedModel(
@@ -443,6 +490,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             coding=coding,
             loss=loss_name,
             feature_names=feature_names,
+            categories=categories,
             best_iteration=result.best_iteration,
             evals_result=result.evals_result,
         )
@@ -470,7 +518,10 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         self._check_is_fitted()
         self._check_param("n_jobs")
         threads = effective_threads(None if self.n_jobs is None else int(self.n_jobs))
-        table = check_features(self, X, reset=False, n_threads=threads)
+        if self._categories:
+            table = self._numbers(read_table(self, X, reset=False), threads)
+        else:
+            table = check_features(self, X, reset=False, n_threads=threads)
         rounds = self.best_iteration_ + 1
         if n_rounds is not None:
             Integer(1, self.n_estimators_).check("n_rounds", n_rounds)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
@@ -79,6 +80,7 @@ class Settings:
     scale_targets: bool
     output_weight: FloatArray | None
     base_score: FloatArray | None
+    categorical: npt.NDArray[np.uint8] | None
     seed: int
     n_threads: int
 
@@ -200,7 +202,7 @@ def train(
 
 def bin_data(data: Dataset, settings: Settings) -> BinnedMatrix:
     """Return the table of the training rows as bins."""
-    return bin_table(data.X, data.weights.row, settings.max_bins, settings.n_threads)
+    return bin_table(data.X, data.weights.row, settings.max_bins, settings.n_threads, settings.categorical)
 
 
 class Run:

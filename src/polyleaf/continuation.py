@@ -106,6 +106,14 @@ class Start:
             self.note.check_params(params, self.model.estimator)
             self.note.check_data(data.arrays())
 
+    def check_categorical(self, columns: Sequence[int]) -> None:
+        """Raise ValueError unless the model has the same categorical columns."""
+        if sorted(self.model.categories) != list(columns):
+            raise ValueError(
+                f"{self.source}: the categorical features are the columns {list(columns)}, but those of the "
+                f"model are {sorted(self.model.categories)}."
+            )
+
     def _check_names(self, names: Sequence[str] | None) -> None:
         before = self.model.feature_names
         if before is None or names is None:

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from polyleaf.base_estimator import DEFAULT_OBJECTIVES, BasePolyleaf, EvalMetric, Objective
 from polyleaf.boosting import TrainingResult
+from polyleaf.data.category_values import Categories
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.targets import (
     TargetCoding,
@@ -95,6 +96,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
+        categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
         importance_type: str = "gain",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -128,6 +130,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.eval_metric = eval_metric
         self.callbacks = callbacks
         self.warm_start = warm_start
+        self.categorical_features = categorical_features
         self.importance_type = importance_type
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -253,6 +256,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
+        categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
         importance_type: str = "gain",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -288,6 +292,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.eval_metric = eval_metric
         self.callbacks = callbacks
         self.warm_start = warm_start
+        self.categorical_features = categorical_features
         self.importance_type = importance_type
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -313,8 +318,9 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         coding: TargetCoding,
         loss_name: str,
         feature_names: tuple[str, ...] | None,
+        categories: Categories,
     ) -> None:
-        super()._take(result, coding, loss_name, feature_names)
+        super()._take(result, coding, loss_name, feature_names, categories)
         if coding.classes is not None:
             self.classes_ = coding.classes
 
@@ -468,5 +474,5 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
     saved = read_model(path)
     estimator = (PolyleafRegressor if saved.estimator == "regressor" else PolyleafClassifier)(**saved.params)
     result = TrainingResult(saved.forest, saved.evals_result, saved.best_iteration)
-    estimator._take(result, saved.coding, saved.loss, saved.feature_names)
+    estimator._take(result, saved.coding, saved.loss, saved.feature_names, saved.categories)
     return estimator

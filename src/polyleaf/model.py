@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf import _core
+from polyleaf.data.category_values import MOST_CATEGORIES
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sparse_tables import DenseRows, SparseTable
 from polyleaf.growth.tree import SparseLabels, Tree
@@ -25,6 +26,8 @@ _LAYOUT: dict[str, tuple[type[np.generic], str]] = {
     "feature": (np.int32, "nodes"),
     "threshold": (np.float64, "nodes"),
     "missing_left": (np.uint8, "nodes"),
+    "category_begin": (np.int64, "nodes + 1"),
+    "category_bits": (np.uint32, "category words"),
     "left": (np.int32, "nodes"),
     "gain": (np.float64, "nodes"),
     "cover": (np.float64, "nodes"),
@@ -34,7 +37,10 @@ _LAYOUT: dict[str, tuple[type[np.generic], str]] = {
     "value_output": (np.int32, "sparse values"),
     "shape": (np.int64, "shape"),
 }
+# Files of format version 1 do not have these: their trees have no splits by categories.
+_CATEGORY_ARRAYS = ("category_begin", "category_bits")
 _MOST_FEATURES = 2**26
+_MOST_CATEGORY_WORDS = -(-MOST_CATEGORIES // 32)
 _LARGEST_UNIT = 2.0**1000
 _TREES_TOGETHER = 16  # whose leaves are looked up together
 
@@ -57,6 +63,8 @@ class Forest:
         First output a tree adds to, and how many.
     feature, threshold, missing_left, left, gain, cover, count
         Per node, as in :class:`polyleaf.growth.tree.Tree`; children are counted within the tree.
+    category_begin, category_bits
+        The sets of the splits by categories, as in a tree, for the nodes of all trees.
     value_begin : int64
         Per node: where a leaf's values begin in `values`; -1 in inner nodes.
     values : float32
@@ -76,6 +84,8 @@ class Forest:
     feature: npt.NDArray[np.int32]
     threshold: FloatArray
     missing_left: npt.NDArray[np.uint8]
+    category_begin: npt.NDArray[np.int64]
+    category_bits: npt.NDArray[np.uint32]
     left: npt.NDArray[np.int32]
     gain: FloatArray
     cover: FloatArray
@@ -107,7 +117,18 @@ class Forest:
             parts = [getattr(tree, name).ravel() for tree, _ in trees]
             return np.concatenate(parts) if parts else np.empty(0, dtype)
 
-        node_arrays = ("feature", "threshold", "missing_left", "left", "gain", "cover", "count", "values")
+        node_arrays = (
+            "feature",
+            "threshold",
+            "missing_left",
+            "category_bits",
+            "left",
+            "gain",
+            "cover",
+            "count",
+            "values",
+        )
+        set_sizes = [np.diff(tree.category_begin) for tree, _ in trees]
         outputs = [tree.outputs.ravel() for tree, _ in trees]
         return cls(
             n_features=n_features,
@@ -118,6 +139,7 @@ class Forest:
             node_begin=np.cumsum([0, *sizes], dtype=np.int64),
             tree_output=np.array([output for _, output in trees], dtype=np.int32),
             tree_width=np.array([tree.values.shape[1] for tree, _ in trees], dtype=np.int32),
+            category_begin=np.cumsum(np.concatenate([[0], *set_sizes]), dtype=np.int64),
             value_begin=np.concatenate(value_begin) if value_begin else np.empty(0, np.int64),
             value_output=np.concatenate(outputs) if outputs else np.empty(0, np.int32),
             **{name: joined(name, _LAYOUT[name][0]) for name in node_arrays},
@@ -247,6 +269,10 @@ class Forest:
             ),
         )
 
+    def categorical_features(self) -> list[int]:
+        """Return the features that a split by categories asks for."""
+        return sorted({int(feature) for feature in self.feature[np.diff(self.category_begin) > 0]})
+
     def importance(self, kind: str, n_rounds: int | None = None) -> FloatArray:
         """Return, per feature, the sum of the gains of its splits ("gain") or their number ("split")."""
         inner = self.left >= 0
@@ -269,6 +295,12 @@ class Forest:
         ValueError
             An array is missing, superfluous, of the wrong type or size, or points outside of the forest.
         """
+        if not any(name in arrays for name in _CATEGORY_ARRAYS):
+            n_nodes = len(arrays["feature"]) if "feature" in arrays else 0
+            arrays = dict(arrays) | {
+                "category_begin": np.zeros(n_nodes + 1, np.int64),
+                "category_bits": np.empty(0, np.uint32),
+            }
         _check_arrays(arrays)
         n_features, n_outputs, trees_per_round = (int(v) for v in arrays["shape"])
         return cls(
@@ -290,6 +322,8 @@ class Forest:
                 "threshold",
                 "left",
                 "missing_left",
+                "category_begin",
+                "category_bits",
                 "value_begin",
                 "values",
                 "value_output",
@@ -343,6 +377,8 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         "trees": len(arrays["tree_output"]),
         "trees + 1": len(arrays["tree_output"]) + 1,
         "nodes": len(arrays["feature"]),
+        "nodes + 1": len(arrays["feature"]) + 1,
+        "category words": len(arrays["category_bits"]),
         "values": len(arrays["values"]),
         "sparse values": len(arrays["values"]) if len(arrays["value_output"]) > 0 else 0,
         "shape": 3,
@@ -393,6 +429,16 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         (feature[inner] >= 0) & (feature[inner] < n_features),
         "a split asks for a feature that does not exist",
     )
+    category_begin = arrays["category_begin"]
+    n_words = sizes["category words"]
+    expect((category_begin >= 0) & (category_begin <= n_words), "a set of categories is out of range")
+    set_size = np.diff(category_begin)
+    expect(
+        category_begin[0] == 0 and category_begin[-1] == n_words and np.all(set_size >= 0),
+        "the sets of categories do not cover their words",
+    )
+    expect(set_size[~inner] == 0, "a leaf has a set of categories")
+    expect(set_size <= _MOST_CATEGORY_WORDS, f"a set of categories goes beyond {MOST_CATEGORIES - 1}")
     first = arrays["value_begin"][~inner]
     leaf_width = np.repeat(width, np.diff(begin))[~inner]
     # Written so that no hostile number can overflow.

@@ -25,6 +25,7 @@ import numpy as np
 import safetensors.numpy
 
 from polyleaf.checkpoint import CheckpointNote, read_note
+from polyleaf.data.category_values import Categories, CategoryValues
 from polyleaf.data.inputs import Array
 from polyleaf.data.tables import FrameKind
 from polyleaf.data.targets import TargetCoding, TargetKind
@@ -33,7 +34,7 @@ from polyleaf.model import Forest
 from polyleaf.params import EstimatorKind, parameters_of, validate_params
 
 FORMAT_NAME = "polyleaf"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 had no splits by categories
 
 _METADATA_KEY = "polyleaf"
 _NO_SUM = "0" * 64
@@ -54,6 +55,7 @@ class SavedModel:
     coding: TargetCoding
     loss: str
     feature_names: tuple[str, ...] | None
+    categories: Categories
     best_iteration: int
     evals_result: dict[str, dict[str, list[float]]]
     checkpoint: CheckpointNote | None = None
@@ -167,6 +169,7 @@ def _describe(model: SavedModel) -> dict[str, Any]:
         "n_outputs": model.forest.n_outputs,
         "n_features": model.forest.n_features,
         "feature_names": None if model.feature_names is None else list(model.feature_names),
+        "categories": {str(column): list(of.values) for column, of in model.categories.items()},
         "best_iteration": model.best_iteration,
         "evals_result": {
             data: {metric: [float(value).hex() for value in values] for metric, values in of_data.items()}
@@ -281,6 +284,7 @@ def _model(page: Mapping[str, Any], arrays: dict[str, Array]) -> SavedModel:
         coding=coding,
         loss=_loss(page, coding),
         feature_names=_feature_names(page, forest.n_features),
+        categories=_categories(page, forest),
         best_iteration=best_iteration,
         evals_result=_evals_result(page),
         checkpoint=read_note(page["checkpoint"], forest.n_rounds) if "checkpoint" in page else None,
@@ -370,6 +374,20 @@ def _check_forest(page: Mapping[str, Any], forest: Forest, coding: TargetCoding)
             raise ValueError(f"its {name} is {page[name]}, but its trees have {getattr(forest, name)}.")
     if forest.n_outputs != coding.n_outputs:
         raise ValueError(f"its trees have {forest.n_outputs} outputs, which does not suit its target.")
+
+
+def _categories(page: Mapping[str, Any], forest: Forest) -> dict[int, CategoryValues]:
+    columns = page.get("categories", {})
+    if not isinstance(columns, dict):
+        raise ValueError("its categories are not a mapping.")
+    found = {}
+    for column, values in columns.items():
+        if re.fullmatch("[0-9]{1,9}", column) is None or int(column) >= forest.n_features:
+            raise ValueError(f"it has categories of a column {column!r:.20}, which does not exist.")
+        found[int(column)] = CategoryValues.from_list(values)
+    if not set(forest.categorical_features()) <= set(found):
+        raise ValueError("a split tells categories apart of which there are none.")
+    return found
 
 
 def _feature_names(page: Mapping[str, Any], n_features: int) -> tuple[str, ...] | None:

@@ -245,6 +245,34 @@ class ClassWeights:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """None, "from_dtype", or a list of column names, of column numbers, or a mask over the columns."""
+
+    allowed = (
+        '"from_dtype", array-like of column names or indices, boolean mask of shape (n_features,) or None'
+    )
+
+    def check(self, name: str, value: object) -> None:
+        if value is None:
+            return
+        if isinstance(value, str):
+            if value != "from_dtype":
+                raise _wrong_value(name, value, self.allowed)
+            return
+        if not isinstance(value, np.ndarray | Sequence) or isinstance(value, bytes):
+            raise _wrong_type(name, value, self.allowed)
+        if np.ndim(np.asarray(value, dtype=object)) != 1:
+            raise _wrong_value(name, value, self.allowed)
+        kinds = {
+            "name" if isinstance(one, str) else "mask" if isinstance(one, bool | np.bool_) else "index"
+            for one in value
+            if isinstance(one, str | bool | np.bool_ | numbers.Integral)
+        }
+        if len(kinds) > 1 or not all(isinstance(one, str | np.bool_ | numbers.Integral) for one in value):
+            raise _wrong_type(name, value, self.allowed)
+
+
+@dataclass(frozen=True)
 class Threads:
     """None or an integer other than 0, with joblib's meaning of the negative ones."""
 
@@ -561,6 +589,15 @@ PARAMETERS: tuple[Parameter, ...] = (
         Boolean(),
         False,
         "Whether `fit` on a fitted estimator keeps its trees and adds rounds until there are `n_estimators`.",
+    ),
+    Parameter(
+        "categorical_features",
+        Columns(),
+        None,
+        "Columns whose values are categories, text or numbers whose order means nothing, at most 10,000 of "
+        'them in a column: by name, by number, as a mask, or "from_dtype": the columns of a categorical '
+        "dtype. Splits tell sets of categories apart; those that training did not see go where missing "
+        'values go. None: as "from_dtype".',
     ),
     Parameter(
         "importance_type",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
@@ -10,7 +11,11 @@ from polyleaf.data.sparse_tables import SparseTable, dense_columns
 
 
 def bin_table(
-    X: Array | SparseTable, weight: FloatArray | None, max_bins: int | None, n_threads: int
+    X: Array | SparseTable,
+    weight: FloatArray | None,
+    max_bins: int | None,
+    n_threads: int,
+    categorical: npt.NDArray[np.uint8] | None = None,
 ) -> _core.BinnedMatrix:
     """Return the table as bin codes.
 
@@ -30,9 +35,13 @@ def bin_table(
         2 to 65,534, the missing bin not counted. None: one bin per distinct value, at most 65,535 of them.
     n_threads : int
         Number of threads.
+    categorical : uint8 ndarray of shape (features,) or None
+        1 where a column holds categories: whole numbers from 0 to 9,999, each of which gets a bin of its own,
+        whatever `max_bins` is. None: no column does.
     """
     if isinstance(X, np.ndarray):
-        return _core.bin_table(X, weight, max_bins, n_threads)
+        return _core.bin_table(X, weight, max_bins, n_threads, categorical=categorical)
+    assert categorical is None  # columns of a sparse table are numbers
     parts = [
         _core.bin_table(block, weight, max_bins, n_threads, first_column=first)
         for first, block in dense_columns(X)

@@ -113,13 +113,16 @@ class CategoryValues:
         return code_of_level[positions]
 
 
+Categories = Mapping[int, CategoryValues]  # by the number of the column
+
+
 def resolve_categorical(categorical_features: Any, table: Table) -> BoolArray:
     """Return which columns of a table are categorical features.
 
     Parameters
     ----------
     categorical_features : None, "from_dtype", or array-like of str, int or bool
-        No column; those of a categorical dtype; or these: by name, by number, or by a mask of all columns.
+        Those of a categorical dtype (also None); or these: by name, by number, or by a mask of all columns.
     table : Table
         The table of ``fit``.
 
@@ -133,7 +136,7 @@ def resolve_categorical(categorical_features: Any, table: Table) -> BoolArray:
     n_features = table.shape[1]
     mask = np.zeros(n_features, dtype=bool)
     if categorical_features is None:
-        return mask
+        return table.categorical.copy()
     if isinstance(categorical_features, str):
         if categorical_features != "from_dtype":
             raise ValueError(
@@ -199,7 +202,7 @@ def learn_categories(
     }
 
 
-def category_codes(table: Table, categories: Mapping[int, CategoryValues]) -> dict[int, FloatArray]:
+def category_codes(table: Table, categories: Categories) -> dict[int, FloatArray]:
     """Return the codes of the categorical columns of a table, as `table_numbers` takes them."""
     return {j: values.codes(table.column(j), table.labels[j], table.name) for j, values in categories.items()}
 

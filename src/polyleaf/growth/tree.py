@@ -67,11 +67,18 @@ class Tree:
     feature : int32
         Which feature a node asks for; -1 in leaves.
     bin : int32
-        Last bin that goes left.
+        Last bin that goes left. Of a split by categories: the number of the candidate.
     threshold : float64
-        Rows with ``x[feature] <= threshold`` go left.
+        Rows with ``x[feature] <= threshold`` go left. Of a split by categories: 0, which means nothing.
     missing_left : uint8
         1 where missing values go left.
+    category_begin : int64 of shape (nodes + 1,)
+        Words ``category_begin[i]`` to ``category_begin[i + 1]`` of `category_bits` are the set of a split by
+        categories: bit ``c % 32`` of word ``c // 32`` stands for category c. Those of the set go where
+        missing values do not; all others, unseen ones among them, go with missing values. Other nodes have
+        no words.
+    category_bits : uint32
+        The words of all sets.
     left : int32
         The left child; the right one is the next node. -1 in leaves.
     gain : float64
@@ -92,6 +99,8 @@ class Tree:
     bin: npt.NDArray[np.int32]
     threshold: FloatArray
     missing_left: npt.NDArray[np.uint8]
+    category_begin: npt.NDArray[np.int64]
+    category_bits: npt.NDArray[np.uint32]
     left: npt.NDArray[np.int32]
     gain: FloatArray
     cover: FloatArray
