@@ -4,7 +4,8 @@ from polyleaf import _load_core as _load_core  # isort: skip  # before anything 
 from importlib.metadata import version
 
 from polyleaf.estimators import PolyleafClassifier, PolyleafRegressor, load_model
+from polyleaf.mixed import PolyleafMixed
 
 __version__ = version("polyleaf")
 
-__all__ = ["PolyleafClassifier", "PolyleafRegressor", "__version__", "load_model"]
+__all__ = ["PolyleafClassifier", "PolyleafMixed", "PolyleafRegressor", "__version__", "load_model"]

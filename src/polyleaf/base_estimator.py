@@ -25,7 +25,7 @@ from polyleaf.data.inputs import (
     read_eval_sets,
 )
 from polyleaf.data.sparse_tables import SparseTable
-from polyleaf.data.target_frames import FrameMaker, frame_maker, read_target_input
+from polyleaf.data.target_frames import FrameMaker, TargetInput, frame_maker, read_target_input
 from polyleaf.data.targets import TargetCoding, TargetKind
 from polyleaf.data.weights import (
     Weights,
@@ -36,8 +36,8 @@ from polyleaf.data.weights import (
     set_unobserved_aside,
 )
 from polyleaf.growth.threads import effective_threads
-from polyleaf.losses import Loss, make_loss
-from polyleaf.metrics import make_metrics
+from polyleaf.losses import Loss, LossDetails, make_loss
+from polyleaf.metrics import Metric, make_metrics
 from polyleaf.model import Forest
 from polyleaf.model_file import SavedModel, write_model
 from polyleaf.params import (
@@ -63,14 +63,16 @@ DEFAULT_OBJECTIVES: dict[TargetKind, str] = {
     "binary": "binary_cross_entropy",
     "multilabel": "binary_cross_entropy",
 }
+# Objectives whose predictions are the raw scores.
+IDENTITY_LINK = frozenset({"squared_error", "absolute_error", "huber", "custom"})
 
 
 class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
-    """What the two estimators share: ``fit``, the fitted attributes, the way from a table to raw scores."""
+    """What the estimators share: ``fit``, the fitted attributes, the way from a table to raw scores."""
 
     _kind: ClassVar[EstimatorKind]
 
-    # Declared for readers and type checkers; __init__ of the two estimators sets the parameters.
+    # Declared for readers and type checkers; __init__ of the estimators sets the parameters.
     n_estimators: int
     early_stopping_rounds: int | None
     objective: str | Objective | None
@@ -87,6 +89,10 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     _forest: Forest
     _coding: TargetCoding
     _loss_name: str
+
+    def _target_input(self, y: object, name: str) -> TargetInput:
+        """Return y taken apart: its values, and what its columns are called."""
+        return read_target_input(y, name)
 
     @abstractmethod
     def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Array:
@@ -118,7 +124,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         y : array-like or data frame of shape (n_rows,) or (n_rows, n_columns)
             The targets, the class labels, or a matrix of 0 and 1 with one column per label. NaN in a target
             or in a matrix of labels means "not observed": that cell takes no part in anything. The names of
-            a frame's columns are kept in `target_names_`.
+            a frame's columns are kept in `target_names_`. Of a mixed model, a table with the columns that
+            `targets` names.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of the rows, or of each target or label of each row, >= 0. A row of weight 0 is treated as
             if it were not there, a cell of weight 0 as if it were not observed.
@@ -140,20 +147,26 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
                 "pass eval_set to fit, or set early_stopping_rounds=None."
             )
         checked = copy.copy(self)  # takes the features' number and names while the input is being read
-        target = read_target_input(y, "y")
+        target = self._target_input(y, "y")
         rows = EvalInput("training", X, target.values, sample_weight, "X", "y", "sample_weight")
         table, labels, weight = checked._read_rows(rows, reset=True)
         coding = replace(self._learn_coding(labels), names=target.names, frame=target.frame)
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
         settings = self._settings(params, coding, loss.name)
-        metrics = make_metrics(
-            params["eval_metric"], default=loss.default_metric, kind=coding.kind, n_labels=coding.width
-        )
         codes = coding.encode(labels)
         weight = apply_class_weight(params.get("class_weight"), codes, coding, weight)
-        data = Dataset(rows.name, table, codes, Weights.of(weight))
-        eval_data = [checked._eval_dataset(one, coding) for one in evals]
+        data = Dataset(rows.name, table, codes, Weights.of(loss.output_weights(weight)))
+        eval_data = [checked._eval_dataset(one, coding, loss) for one in evals]
+        loss.check_targets(data.y, data.weights.whole(), rows.y_name, training=True)
+        for one, given in zip(eval_data, evals, strict=True):
+            loss.check_targets(one.y, one.weights.whole(), given.y_name, training=False)
+        metrics = self._make_metrics(params, coding, loss, data)
+        measured = zip(eval_data, evals, strict=True) if evals else [(data, rows)]
+        for one, given in measured:
+            for metric in metrics:
+                if metric.check_targets is not None:
+                    metric.check_targets(one.y, one.weights.whole(), given.y_name)
         for metric in metrics:
             if not metric.takes_weight and not all(one.weights.are_ones for one in eval_data):
                 raise ValueError(
@@ -180,16 +193,34 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         # Training and evaluation read a sparse table column by column.
         return X if isinstance(X, np.ndarray) else scipy.sparse.csc_array(X), y, weight
 
-    def _eval_dataset(self, rows: EvalInput, coding: TargetCoding) -> Dataset:
-        target = read_target_input(rows.y, rows.y_name)
+    def _eval_dataset(self, rows: EvalInput, coding: TargetCoding, loss: Loss) -> Dataset:
+        target = self._target_input(rows.y, rows.y_name)
         coding.check_names(target.names, rows.y_name)
         X, y, weight = self._read_rows(replace(rows, y=target.values), reset=False)
-        return Dataset(rows.name, X, coding.encode(y, rows.y_name), Weights.of(weight))
+        weights = Weights.of(loss.output_weights(weight))
+        return Dataset(rows.name, X, coding.encode(y, rows.y_name), weights)
 
     def _make_loss(self, coding: TargetCoding) -> Loss:
         objective = DEFAULT_OBJECTIVES[coding.kind] if self.objective is None else self.objective
         curvature = getattr(self, "softmax_curvature", "p(1-p)")
-        return make_loss(objective, n_outputs=coding.n_outputs, kind=coding.kind, softmax_curvature=curvature)
+        return make_loss(
+            objective,
+            n_outputs=coding.n_outputs,
+            kind=coding.kind,
+            softmax_curvature=curvature,
+            details=LossDetails.from_params(self.get_params(deep=False)),
+        )
+
+    def _make_metrics(
+        self, params: dict[str, Any], coding: TargetCoding, loss: Loss, data: Dataset
+    ) -> list[Metric]:
+        return make_metrics(
+            params["eval_metric"],
+            default=loss.default_metric,
+            kind=coding.kind,
+            n_labels=coding.width,
+            details=LossDetails.from_params(params),
+        )
 
     def _settings(self, params: dict[str, Any], coding: TargetCoding, loss_name: str) -> Settings:
         """Return the parameters as plain Python numbers, with seed and threads resolved."""
@@ -312,6 +343,13 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             evals_result=self.evals_result_,
         )
         write_model(path, model)
+
+    def _link(self) -> Loss:
+        """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""
+        # A callable objective is not in a file: its link is that of the kind of target.
+        objective = DEFAULT_OBJECTIVES[self._coding.kind] if self._loss_name == "custom" else self._loss_name
+        details = LossDetails(quantile_levels=self._coding.levels or (0.5,))
+        return make_loss(objective, n_outputs=self._coding.n_outputs, kind=self._coding.kind, details=details)
 
     def _check_is_fitted(self) -> None:
         # scikit-learn's check looks at the whole estimator, which takes as long as predicting a row.
