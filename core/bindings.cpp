@@ -236,6 +236,26 @@ BinnedMatrix take(const BinnedMatrix& matrix, const Vector<std::uint32_t>& rows,
   return take_rows(matrix, taken, rows.shape(0), n_threads);
 }
 
+Renewal renewal_of(const BinnedMatrix& matrix, std::size_t d, const Vector<double>& level, const Matrix<double>& y,
+                   const Vector<std::int32_t>& column, const std::optional<RowMatrix<double>>& cell_weight) {
+  Renewal out;
+  expect(level.shape(0) == d && column.shape(0) == d && y.shape(0) == matrix.n_rows,
+         "renewed leaves: a level and a column per output, targets of all rows");
+  for (std::size_t j = 0; j < d; ++j)
+    expect(column.data()[j] >= 0 && static_cast<std::size_t>(column.data()[j]) < y.shape(1),
+           "a column is out of range");
+  out.level = level.data();
+  out.y = y.data();
+  out.y_stride = y.shape(1);
+  out.column = column.data();
+  if (cell_weight) {
+    expect_outputs(matrix, cell_weight->shape(0), cell_weight->shape(1), cell_weight->stride(1), d);
+    out.cell_weight = cell_weight->data();
+    out.cell_stride = static_cast<std::size_t>(cell_weight->stride(0));
+  }
+  return out;
+}
+
 nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
               const std::optional<RowMatrix<float>>& hessian, const std::string& hessian_rule,
               const std::optional<Vector<double>>& weight, const Vector<double>& unit,
@@ -248,7 +268,9 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
               std::optional<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>> raw, int max_depth, int max_leaves,
               int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha,
               int sparse_leaves, bool restricted, const std::string& hessian_mode,
-              const std::optional<Vector<std::int32_t>>& label, double learning_rate, std::size_t histogram_bytes,
+              const std::optional<Vector<std::int32_t>>& label, const std::optional<Vector<double>>& renew_level,
+              const std::optional<Matrix<double>>& renew_y, const std::optional<Vector<std::int32_t>>& renew_column,
+              const std::optional<RowMatrix<double>>& renew_weight, double learning_rate, std::size_t histogram_bytes,
               int n_threads) {
   const std::size_t d = gradient.shape(1);
   GrowTask task;
@@ -275,6 +297,11 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
     expect_outputs(matrix, raw->shape(0), raw->shape(1), raw->stride(1), d);
     task.raw = raw->data();
     task.raw_stride = static_cast<std::size_t>(raw->stride(0));
+  }
+  if (renew_level) {
+    expect(raw.has_value() && renew_y.has_value() && renew_column.has_value(),
+           "renewed leaves need predictions, targets and their columns");
+    task.renewal = renewal_of(matrix, d, *renew_level, *renew_y, *renew_column, renew_weight);
   }
   GrowSettings settings;
   settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
@@ -486,6 +513,42 @@ void logistic(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<floa
                      n_threads);
 }
 
+void pinball(const Matrix<double>& raw, const Matrix<double>& y, const Vector<std::int32_t>& column,
+             const Vector<double>& above, const Vector<double>& below, OutMatrix<float>& gradient, int n_threads) {
+  const std::size_t n = raw.shape(0), d = raw.shape(1);
+  expect(y.shape(0) == n && column.shape(0) == d && above.shape(0) == d && below.shape(0) == d &&
+             gradient.shape(0) == n && gradient.shape(1) == d,
+         "arrays of rows x outputs");
+  for (std::size_t j = 0; j < d; ++j)
+    expect(column.data()[j] >= 0 && static_cast<std::size_t>(column.data()[j]) < y.shape(1),
+           "a column is out of range");
+  nb::gil_scoped_release release;
+  pinball_gradients(raw.data(), y.data(), y.shape(1), column.data(), above.data(), below.data(), n, static_cast<int>(d),
+                    gradient.data(), n_threads);
+}
+
+void huber(const Matrix<double>& raw, const Matrix<double>& y, const Vector<double>& unit, const Vector<double>& factor,
+           double delta, double largest, OutMatrix<float>& gradient, OutMatrix<float>& hessian, int n_threads) {
+  const std::size_t n = raw.shape(0), d = raw.shape(1);
+  expect(y.shape(0) == n && y.shape(1) == d && unit.shape(0) == d && factor.shape(0) == d && gradient.shape(0) == n &&
+             gradient.shape(1) == d && hessian.shape(0) == n && hessian.shape(1) == d,
+         "arrays of rows x outputs");
+  nb::gil_scoped_release release;
+  huber_gradients(raw.data(), y.data(), unit.data(), factor.data(), delta, largest, n, static_cast<int>(d),
+                  gradient.data(), hessian.data(), n_threads);
+}
+
+void log_link(const Matrix<double>& raw, const Matrix<double>& y, const Vector<double>& log_mean, double power,
+              OutMatrix<float>& gradient, OutMatrix<float>& hessian, int n_threads) {
+  const std::size_t n = raw.shape(0), d = raw.shape(1);
+  expect(y.shape(0) == n && y.shape(1) == d && log_mean.shape(0) == d && gradient.shape(0) == n &&
+             gradient.shape(1) == d && hessian.shape(0) == n && hessian.shape(1) == d,
+         "arrays of rows x outputs");
+  nb::gil_scoped_release release;
+  log_link_gradients(raw.data(), y.data(), log_mean.data(), power, n, static_cast<int>(d), gradient.data(),
+                     hessian.data(), n_threads);
+}
+
 }  // namespace
 }  // namespace polyleaf
 
@@ -535,7 +598,8 @@ NB_MODULE(_core, m) {
            "rows"_a.none(), "all_rows_in_leaves"_a, "feature_mask"_a.none(), "level_share"_a, "node_share"_a,
            "sample_key"_a, "raw"_a.noconvert().none(), "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a,
            "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a,
-           "hessian_mode"_a, "label"_a.none(), "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
+           "hessian_mode"_a, "label"_a.none(), "renew_level"_a.none(), "renew_y"_a.none(), "renew_column"_a.none(),
+           "renew_weight"_a.none(), "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
 
   nb::class_<SparseLabels>(m, "SparseLabels", "Labels and scores of GBDT-sparse, which grows its trees from them.")
       .def(nb::new_(&make_sparse_labels), "row_begin"_a, "label"_a, "n_outputs"_a)
@@ -561,6 +625,12 @@ NB_MODULE(_core, m) {
   m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(),
         "hessian"_a.noconvert().none(), "n_threads"_a);
   m.def("logistic", &logistic, "raw"_a, "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(), "n_threads"_a);
+
+  m.def("pinball", &pinball, "raw"_a, "y"_a, "column"_a, "above"_a, "below"_a, "gradient"_a.noconvert(), "n_threads"_a);
+  m.def("huber", &huber, "raw"_a, "y"_a, "unit"_a, "factor"_a, "delta"_a, "largest"_a, "gradient"_a.noconvert(),
+        "hessian"_a.noconvert(), "n_threads"_a);
+  m.def("log_link", &log_link, "raw"_a, "y"_a, "log_mean"_a, "power"_a, "gradient"_a.noconvert(),
+        "hessian"_a.noconvert(), "n_threads"_a);
 
   m.def(
       "has_infinity",

@@ -6,6 +6,7 @@
 #include "best_first.hpp"
 #include "histogram_search.hpp"
 #include "leaves.hpp"
+#include "renew_leaves.hpp"
 
 namespace polyleaf {
 
@@ -36,6 +37,7 @@ GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
     leaves = gather_all_rows(matrix, settings.n_threads, rows_, tree);
   }
   fill_leaves(task, settings, rows_.data(), leaves, tree);
+  if (task.renewal.level != nullptr) renew_leaves(task, settings, rows_.data(), leaves, tree);
   sum_up(tree);
   if (!gather) place_unseen(matrix, order, tree);
   if (task.raw != nullptr) add_to_raw(task, settings, rows_.data(), leaves, tree);

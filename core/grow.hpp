@@ -25,6 +25,16 @@ struct GrowSettings {
   int n_threads = 1;
 };
 
+// Which leaf values are renewed from the residuals once the structure stands (renew_leaves.hpp).
+struct Renewal {
+  const double* level = nullptr;  // per output: the quantile of the residuals; NaN: not renewed. Null: none is
+  const double* y = nullptr;      // targets of all rows
+  std::size_t y_stride = 0;
+  const std::int32_t* column = nullptr;  // per output: its target's column of y
+  const double* cell_weight = nullptr;   // rows x outputs, instead of the rows' weights; may be null
+  std::size_t cell_stride = 0;
+};
+
 struct GrowTask {
   const BinnedMatrix* matrix = nullptr;
   Gradients gradients;           // what leaf values are made of
@@ -39,6 +49,7 @@ struct GrowTask {
   FeatureSample features;
   double* raw = nullptr;  // predictions of all rows, to which the tree is added
   std::size_t raw_stride = 0;
+  Renewal renewal;  // needs `raw`
 };
 
 // Grows trees on one binned table; keeps its work space from round to round.

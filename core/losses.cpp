@@ -1,6 +1,7 @@
 #include "losses.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "threads.hpp"
@@ -53,6 +54,65 @@ void clipped_squared_error_gradients(const double* raw, const double* y, std::si
   over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin * d; i < end * d; ++i)
       gradient[i] = static_cast<float>(y[i] > 0 ? -std::max(1.0 - raw[i], 0.0) : std::max(raw[i], 0.0));
+  });
+}
+
+void pinball_gradients(const double* raw, const double* y, std::size_t n_targets, const std::int32_t* column,
+                       const double* above, const double* below, std::size_t n_rows, int n_outputs, float* gradient,
+                       int n_threads) {
+  const auto d = static_cast<std::size_t>(n_outputs);
+  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row)
+      for (std::size_t j = 0; j < d; ++j) {
+        const double target = y[row * n_targets + static_cast<std::size_t>(column[j])];
+        const double score = raw[row * d + j];
+        const double value = score > target ? above[j] : score < target ? -below[j] : 0.0;
+        gradient[row * d + j] = static_cast<float>(value);
+      }
+  });
+}
+
+void huber_gradients(const double* raw, const double* y, const double* unit, const double* factor, double delta,
+                     double largest, std::size_t n_rows, int n_outputs, float* gradient, float* hessian,
+                     int n_threads) {
+  const auto d = static_cast<std::size_t>(n_outputs);
+  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row)
+      for (std::size_t j = 0; j < d; ++j) {
+        const std::size_t at = row * d + j;
+        const double residual = raw[at] - y[at];
+        const double clipped = std::clamp(residual, -delta, delta);
+        const double curvature = residual == clipped ? 1.0 : clipped / residual;
+        gradient[at] = static_cast<float>(clipped / unit[j] * factor[j]);
+        hessian[at] = static_cast<float>(std::min(curvature * factor[j], largest));
+      }
+  });
+}
+
+void log_link_gradients(const double* raw, const double* y, const double* log_mean, double power, std::size_t n_rows,
+                        int n_outputs, float* gradient, float* hessian, int n_threads) {
+  // Factors of e^50 between a prediction and the mean, or e^80 between it and its target, are as good as more.
+  constexpr double kFarFromMean = 50;
+  constexpr double kFarFromTarget = 80;
+  const auto d = static_cast<std::size_t>(n_outputs);
+  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row)
+      for (std::size_t j = 0; j < d; ++j) {
+        const std::size_t at = row * d + j;
+        const double score = std::clamp(raw[at] - log_mean[j], -kFarFromMean, kFarFromMean);
+        // The derivative is mean - y, divided by mean^(power - 1): `up` minus `down`.
+        const double up = std::exp((2 - power) * score);
+        if (!(y[at] > 0)) {
+          gradient[at] = static_cast<float>(up);
+          hessian[at] = static_cast<float>((2 - power) * up);
+          continue;
+        }
+        const double step = std::min(std::log(y[at]) - log_mean[j] - score, kFarFromTarget);
+        const double difference = up * std::expm1(step);
+        const double exact = (2 - power) * up + (power - 1) * (up + difference);
+        gradient[at] = static_cast<float>(-difference);
+        hessian[at] = static_cast<float>(std::max(exact, step != 0 ? difference / step : up));
+      }
   });
 }
 

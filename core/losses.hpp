@@ -23,4 +23,20 @@ void logistic_gradients(const double* raw, const double* y, std::size_t n_rows, 
 void clipped_squared_error_gradients(const double* raw, const double* y, std::size_t n_rows, int n_outputs,
                                      float* gradient, int n_threads);
 
+// Gradient of the pinball loss times a factor: `above[j]` where raw is above the target, -`below[j]` where it is below,
+// 0 where it is right. `column[j]` is the column of y that output j predicts. The Hessian counts as 1.
+void pinball_gradients(const double* raw, const double* y, std::size_t n_targets, const std::int32_t* column,
+                       const double* above, const double* below, std::size_t n_rows, int n_outputs, float* gradient,
+                       int n_threads);
+
+// Huber's loss, times `factor[j]`: gradient in multiples of `unit[j]`, and the curvature of the parabola that touches
+// the loss from above, min(1, delta / |residual|), at most `largest`.
+void huber_gradients(const double* raw, const double* y, const double* unit, const double* factor, double delta,
+                     double largest, std::size_t n_rows, int n_outputs, float* gradient, float* hessian, int n_threads);
+
+// Deviance of power 1 (Poisson) to 2 (gamma) with log link, of targets in multiples of exp(log_mean[j]). The Hessian is
+// the exact one, or more where a row's own Newton step would otherwise go past its target.
+void log_link_gradients(const double* raw, const double* y, const double* log_mean, double power, std::size_t n_rows,
+                        int n_outputs, float* gradient, float* hessian, int n_threads);
+
 }  // namespace polyleaf

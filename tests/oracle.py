@@ -12,7 +12,7 @@ polyleaf.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -531,6 +531,39 @@ def grow_tree(problem: Problem) -> Tree:
     )
 
 
+# ---- Renewed leaves: losses whose Hessian says nothing take quantiles of the residuals -------------------
+
+
+def weighted_quantile(values: Floats, weight: Floats, level: float) -> float:
+    """The first of the sorted values whose cumulative weight reaches level * total.
+
+    Where it equals that, every number up to the next value minimises the pinball loss: halfway. Cells without
+    weight do not count; without any the quantile is 0.
+    """
+    observed = np.argsort(values[weight > 0], kind="stable")
+    values, cumulative = values[weight > 0][observed], np.cumsum(weight[weight > 0][observed])
+    for k in range(len(values)):
+        target, slack = level * cumulative[-1], ROUNDING * cumulative[-1]
+        if k + 1 < len(values) and abs(cumulative[k] - target) <= slack:
+            return float((values[k] + values[k + 1]) / 2)
+        if cumulative[k] >= target:
+            return float(values[k])
+    return float(values[-1]) if len(values) else 0.0
+
+
+def renew_values(tree: Tree, residual: Floats, weight: Floats, levels: Floats) -> Tree:
+    """The tree with values that are quantiles of the residuals of each node's rows.
+
+    residual and weight: (n, d), of all rows that count for leaf values; levels: (d,), NaN where an output's
+    values stay as they are. Outputs that a node does not hold stay 0.
+    """
+    value = tree.value.copy()
+    for node, rows in enumerate(tree.rows):
+        for j in np.flatnonzero(~np.isnan(levels) & tree.outputs[node]):
+            value[node, j] = weighted_quantile(residual[rows, j], weight[rows, j], levels[j])
+    return replace(tree, value=value)
+
+
 # ---- Losses: y and raw predictions are (n, d); classes come as one-hot rows ---------------------------
 
 PROBABILITY_FLOOR = 1e-9  # of a base score: a label without positives (or negatives) keeps a finite log odds
@@ -541,6 +574,7 @@ class Loss(NamedTuple):
     derivatives: Callable[[Floats, Floats], tuple[Floats, Floats | None]]  # (y, raw) -> g, h of one row each
     link: Callable[[Floats], Floats]  # raw -> prediction
     full_hessian: Callable[[Floats], Floats] | None = None  # raw -> (n, d, d), for losses that have one
+    levels: Floats | None = None  # (d,): leaf values are these quantiles of the residuals
 
 
 def _mean(y: Floats, weight: Floats) -> Floats:
@@ -581,6 +615,58 @@ BINARY_CROSS_ENTROPY = Loss(_log_odds, _binary_derivatives, sigmoid)
 # is right already is 0, and a base score of 0 makes that of almost all labels so. First order: the Hessian
 # is 1 for every row, so that H is their number.
 CLIPPED_SQUARED_ERROR = Loss(lambda y, weight: np.zeros(y.shape[1]), _clipped_derivatives, lambda raw: raw)
+
+
+def pinball(levels: Floats) -> Loss:
+    """level * (y - raw) below the target, (1 - level) * (raw - y) above."""
+
+    def base_score(y: Floats, weight: Floats) -> Floats:
+        return np.array([weighted_quantile(y[:, j], weight, level) for j, level in enumerate(levels)])
+
+    def derivatives(y: Floats, raw: Floats) -> tuple[Floats, None]:
+        return np.where(raw > y, 1 - levels, np.where(raw < y, -levels, 0.0)), None
+
+    return Loss(base_score, derivatives, lambda raw: raw, levels=levels)
+
+
+def absolute_error(d: int) -> Loss:
+    """Twice the pinball loss of the median."""
+    half = pinball(np.full(d, 0.5))
+    return half._replace(derivatives=lambda y, raw: (2 * half.derivatives(y, raw)[0], None))
+
+
+def huber(delta: float, factor: Floats) -> Loss:
+    """r^2 / 2 up to |r| = delta, straight lines beyond, both times a factor (d,).
+
+    The curvature is that of the parabola with its minimum at r = 0 that touches the loss from above, and at
+    most 32.
+    """
+
+    def derivatives(y: Floats, raw: Floats) -> tuple[Floats, Floats]:
+        r = raw - y
+        h = delta / np.maximum(np.abs(r), delta)
+        return np.clip(r, -delta, delta) * factor, np.minimum(h * factor, 32.0)
+
+    return Loss(lambda y, weight: np.zeros(y.shape[1]), derivatives, lambda raw: raw)
+
+
+def deviance(power: float, mean: Floats) -> Loss:
+    """Half the deviance of y / mean and exp(raw) / mean: power 1 is Poisson's, 2 gamma's, Tweedie's between.
+
+    The Hessian is at least gradient / (raw - log y): no row asks for a step past its own target.
+    """
+
+    def derivatives(y: Floats, raw: Floats) -> tuple[Floats, Floats]:
+        y, raw = y / mean, raw - np.log(mean)
+        g = np.exp((2 - power) * raw) - y * np.exp((1 - power) * raw)
+        h = (2 - power) * np.exp((2 - power) * raw) + (power - 1) * y * np.exp((1 - power) * raw)
+        missed = np.where(
+            (y > 0) & (raw != np.log(np.where(y > 0, y, 1))), raw - np.log(np.where(y > 0, y, 1)), 0
+        )
+        return g, np.maximum(h, np.divide(g, missed, out=np.zeros_like(g), where=missed != 0))
+
+    return Loss(lambda y, weight: np.log(_mean(y, weight)), derivatives, np.exp)
+
 
 SOFTMAX_CURVATURE: dict[str, Callable[[Floats, Floats], Floats]] = {
     "p(1-p)": lambda p, y: p * (1 - p),  # the diagonal of the Hessian, the paper's
@@ -638,6 +724,9 @@ def boost(
         g, h = loss.derivatives(y, raw)
         full = None if loss.full_hessian is None else loss.full_hessian(raw)
         tree = grow_tree(Problem(codes, n_value_bins, has_missing, g, h, weight, rules, full))
+        if loss.levels is not None:
+            cells = np.ones_like(raw) if weight is None else np.tile(weight[:, None], raw.shape[1])
+            tree = renew_values(tree, y - raw, cells, loss.levels)
         raw = raw + learning_rate * tree.value[tree.leaf]
         trees.append(tree)
     return Model(n_value_bins, base_score, learning_rate, trees)

@@ -287,7 +287,7 @@ SPARSE = read_table(Host(), scipy.sparse.csr_array((2, 3)), reset=True)
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (None, []),
+        (None, [1]),
         ("from_dtype", [1]),
         (["k", "c"], [1, 2]),
         (("c",), [1]),

@@ -38,7 +38,7 @@ Classifier = functools.partial(PolyleafClassifier, n_estimators=15, min_samples_
 
 
 def test_public_names():
-    estimators = {"PolyleafClassifier", "PolyleafRegressor"}
+    estimators = {"PolyleafClassifier", "PolyleafMixed", "PolyleafRegressor"}
     assert set(polyleaf.__all__) == estimators | {"CVResult", "__version__", "cv", "load_model"}
     assert polyleaf.__version__.count(".") >= 2
 

@@ -5,7 +5,16 @@ from importlib.metadata import version
 
 from polyleaf.cross_validation import CVResult, cv
 from polyleaf.estimators import PolyleafClassifier, PolyleafRegressor, load_model
+from polyleaf.mixed import PolyleafMixed
 
 __version__ = version("polyleaf")
 
-__all__ = ["CVResult", "PolyleafClassifier", "PolyleafRegressor", "__version__", "cv", "load_model"]
+__all__ = [
+    "CVResult",
+    "PolyleafClassifier",
+    "PolyleafMixed",
+    "PolyleafRegressor",
+    "__version__",
+    "cv",
+    "load_model",
+]

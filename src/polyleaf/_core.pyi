@@ -60,6 +60,10 @@ class TreeGrower:
         restricted: bool,
         hessian_mode: str,
         label: npt.NDArray[np.int32] | None,
+        renew_level: npt.NDArray[np.float64] | None,
+        renew_y: npt.NDArray[np.float64] | None,
+        renew_column: npt.NDArray[np.int32] | None,
+        renew_weight: npt.NDArray[np.float64] | None,
         learning_rate: float,
         histogram_bytes: int,
         n_threads: int,
@@ -163,6 +167,35 @@ def clipped_squared_error(
     raw: npt.NDArray[np.float64],
     y: npt.NDArray[np.float64],
     gradient: npt.NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def pinball(
+    raw: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    column: npt.NDArray[np.int32],
+    above: npt.NDArray[np.float64],
+    below: npt.NDArray[np.float64],
+    gradient: npt.NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def huber(
+    raw: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    unit: npt.NDArray[np.float64],
+    factor: npt.NDArray[np.float64],
+    delta: float,
+    largest: float,
+    gradient: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def log_link(
+    raw: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    log_mean: npt.NDArray[np.float64],
+    power: float,
+    gradient: npt.NDArray[np.float32],
+    hessian: npt.NDArray[np.float32],
     n_threads: int,
 ) -> None: ...
 def has_infinity(table: npt.NDArray[Any], n_threads: int) -> bool: ...

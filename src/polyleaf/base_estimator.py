@@ -39,7 +39,7 @@ from polyleaf.data.inputs import (
 )
 from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.tables import Table
-from polyleaf.data.target_frames import FrameMaker, frame_maker, read_target_input
+from polyleaf.data.target_frames import FrameMaker, TargetInput, frame_maker, read_target_input
 from polyleaf.data.targets import TargetCoding, TargetKind
 from polyleaf.data.weights import (
     Mask,
@@ -51,7 +51,7 @@ from polyleaf.data.weights import (
     set_unobserved_aside,
 )
 from polyleaf.growth.threads import effective_threads
-from polyleaf.losses import Loss, make_loss
+from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.metrics import Metric, make_metrics
 from polyleaf.model import Forest
 from polyleaf.model_file import SavedModel, read_model, write_model
@@ -77,6 +77,8 @@ DEFAULT_OBJECTIVES: dict[TargetKind, str] = {
     "binary": "binary_cross_entropy",
     "multilabel": "binary_cross_entropy",
 }
+# Objectives whose predictions are the raw scores.
+IDENTITY_LINK = frozenset({"squared_error", "absolute_error", "huber", "custom"})
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,11 @@ class Problem:
 
 
 class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
-    """What the two estimators share: ``fit``, the fitted attributes, the way from a table to raw scores."""
+    """What the estimators share: ``fit``, the fitted attributes, the way from a table to raw scores."""
 
     _kind: ClassVar[EstimatorKind]
 
-    # Declared for readers and type checkers; __init__ of the two estimators sets the parameters.
+    # Declared for readers and type checkers; __init__ of the estimators sets the parameters.
     n_estimators: int
     early_stopping_rounds: int | None
     warm_start: bool
@@ -134,6 +136,10 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     _coding: TargetCoding
     _loss_name: str
     _seed: int | None
+
+    def _target_input(self, y: object, name: str) -> TargetInput:
+        """Return y taken apart: its values, and what its columns are called."""
+        return read_target_input(y, name)
 
     @abstractmethod
     def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Array:
@@ -174,7 +180,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         y : array-like or data frame of shape (n_rows,) or (n_rows, n_columns)
             The targets, the class labels, or a matrix of 0 and 1 with one column per label. NaN in a target
             or in a matrix of labels means "not observed": that cell takes no part in anything. The names of
-            a frame's columns are kept in `target_names_`.
+            a frame's columns are kept in `target_names_`. Of a mixed model, a table with the columns that
+            `targets` names.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of the rows, or of each target or label of each row, >= 0. A row of weight 0 is treated as
             if it were not there, a cell of weight 0 as if it were not observed.
@@ -208,8 +215,12 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         callbacks = all_callbacks(params["callbacks"], self.early_stopping_rounds, int(params["verbose"]))
         start = self._start(init_model, resume)
         problem = self._problem(X, y, sample_weight, params, start)
-        eval_data = [problem.reader._eval_dataset(one, problem.coding) for one in evals]
-        check_metric_weights(problem.metrics, eval_data)
+        eval_data = [problem.reader._eval_dataset(one, problem.coding, problem.loss) for one in evals]
+        for one, given in zip(eval_data, evals, strict=True):
+            problem.loss.check_targets(one.y, one.weights.whole(), given.y_name, training=False)
+            check_measured(problem.metrics, one, given.y_name)
+        if not evals:
+            check_measured(problem.metrics, problem.data, "y", weighted=False)
 
         @cache
         def note() -> CheckpointNote:
@@ -247,7 +258,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     ) -> Problem:
         """Read and check what there is to train on."""
         reader = copy.copy(self)  # takes the features' number and names while the input is being read
-        target = read_target_input(y, "y")
+        target = self._target_input(y, "y")
         rows = EvalInput("training", X, target.values, sample_weight, "X", "y", "sample_weight")
         table, labels, weight, kept = reader._read_rows(rows, reset=True, start=start)
         if start is None:
@@ -258,12 +269,11 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
         settings = self._settings(params, coding, loss.name, reader._categorical_mask())
-        metrics = make_metrics(
-            params["eval_metric"], default=loss.default_metric, kind=coding.kind, n_labels=coding.width
-        )
         codes = coding.encode(labels)
         weight = apply_class_weight(params.get("class_weight"), codes, coding, weight)
-        data = Dataset(rows.name, table, codes, Weights.of(weight))
+        data = Dataset(rows.name, table, codes, Weights.of(loss.output_weights(weight)))
+        loss.check_targets(data.y, data.weights.whole(), rows.y_name, training=True)
+        metrics = self._make_metrics(params, coding, loss, data)
         names = getattr(reader, "feature_names_in_", None)
         feature_names = None if names is None else tuple(names)
         if start is not None:
@@ -312,17 +322,24 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """Return features, targets and weights of the rows that have any weight, and which rows these are."""
         table = read_table(self, rows.X, reset=reset, name=rows.X_name)
         y = self._read_y(rows.y, table.shape[0], rows.y_name, warn=reset)
-        weight = check_cell_weights(rows.weight, y, rows.weight_name)
-        y, weight = set_unobserved_aside(y, weight)
+        y, weight = self._weighed(y, rows)
         kept = rows_with_weight(weight)
         if reset:
             self._categories = self._learn_categories(table, kept, start)
         X = self._numbers(table)
         if kept is not None:
             X, y, weight = X[kept], y[kept], None if weight is None else weight[kept]
-        refuse_unobserved(y, weight if reset else None, rows.y_name)
+        refuse_unobserved(X.shape[0], weight if reset else None, rows.y_name, self._columns_of_y())
         # Training and evaluation read a sparse table column by column.
         return X if isinstance(X, np.ndarray) else scipy.sparse.csc_array(X), y, weight, kept
+
+    def _weighed(self, y: Any, rows: EvalInput) -> tuple[Any, FloatArray | None]:
+        """Return y without missing values, and the weights of rows or cells."""
+        return set_unobserved_aside(y, check_cell_weights(rows.weight, y, rows.weight_name))
+
+    def _columns_of_y(self) -> Sequence[str] | None:
+        """What errors call the columns of y; None: their numbers."""
+        return None
 
     def _learn_categories(self, table: Table, kept: Mask | None, start: Start | None) -> Categories:
         """Return the categories of the table of ``fit``, or those of the model to go on from."""
@@ -337,16 +354,34 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         codes = category_codes(table, self._categories) if self._categories else None
         return table_numbers(table, codes, n_threads)
 
-    def _eval_dataset(self, rows: EvalInput, coding: TargetCoding) -> Dataset:
-        target = read_target_input(rows.y, rows.y_name)
+    def _eval_dataset(self, rows: EvalInput, coding: TargetCoding, loss: Loss) -> Dataset:
+        target = self._target_input(rows.y, rows.y_name)
         coding.check_names(target.names, rows.y_name)
         X, y, weight, _ = self._read_rows(replace(rows, y=target.values), reset=False)
-        return Dataset(rows.name, X, coding.encode(y, rows.y_name), Weights.of(weight))
+        weights = Weights.of(loss.output_weights(weight))
+        return Dataset(rows.name, X, coding.encode(y, rows.y_name), weights)
 
     def _make_loss(self, coding: TargetCoding) -> Loss:
         objective = DEFAULT_OBJECTIVES[coding.kind] if self.objective is None else self.objective
         curvature = getattr(self, "softmax_curvature", "p(1-p)")
-        return make_loss(objective, n_outputs=coding.n_outputs, kind=coding.kind, softmax_curvature=curvature)
+        return make_loss(
+            objective,
+            n_outputs=coding.n_outputs,
+            kind=coding.kind,
+            softmax_curvature=curvature,
+            details=LossDetails.from_params(self.get_params(deep=False)),
+        )
+
+    def _make_metrics(
+        self, params: dict[str, Any], coding: TargetCoding, loss: Loss, data: Dataset
+    ) -> list[Metric]:
+        return make_metrics(
+            params["eval_metric"],
+            default=loss.default_metric,
+            kind=coding.kind,
+            n_labels=coding.width,
+            details=LossDetails.from_params(params),
+        )
 
     def _settings(
         self,
@@ -495,6 +530,13 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             evals_result=result.evals_result,
         )
 
+    def _link(self) -> Loss:
+        """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""
+        # A callable objective is not in a file: its link is that of the kind of target.
+        objective = DEFAULT_OBJECTIVES[self._coding.kind] if self._loss_name == "custom" else self._loss_name
+        details = LossDetails(quantile_levels=self._coding.levels or (0.5,))
+        return make_loss(objective, n_outputs=self._coding.n_outputs, kind=self._coding.kind, details=details)
+
     def _check_is_fitted(self) -> None:
         # scikit-learn's check looks at the whole estimator, which takes as long as predicting a row.
         if "_forest" not in self.__dict__:
@@ -537,13 +579,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         return self._forest.staged_raw(table, n_rounds=rounds, n_threads=threads)
 
 
-def check_metric_weights(metrics: Sequence[Metric], evals: Sequence[Dataset]) -> None:
-    """Raise ValueError where rows are weighted that a metric measures without weights."""
+def check_measured(metrics: Sequence[Metric], data: Dataset, y_name: str, *, weighted: bool = True) -> None:
+    """Raise ValueError where a metric cannot measure some rows: their targets, or their weights."""
     for metric in metrics:
-        if not metric.takes_weight and not all(one.weights.are_ones for one in evals):
+        if metric.check_targets is not None:
+            metric.check_targets(data.y, data.weights.whole(), y_name)
+        if weighted and not metric.takes_weight and not data.weights.are_ones:
             raise ValueError(
-                f"an evaluation set has weights or missing targets, but eval_metric {metric.name!r} takes "
-                "no sample_weight."
+                f"{y_name} has weights or missing targets, but eval_metric {metric.name!r} takes no "
+                "sample_weight."
             )
 
 

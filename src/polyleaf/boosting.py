@@ -19,7 +19,7 @@ from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.weights import Weights
 from polyleaf.growth.sampling import Sampler
 from polyleaf.growth.structure import FloatMatrix, Hessian, StructurePlan
-from polyleaf.growth.tree import SparseLabels, Tree, TreeGrower, TreeRules
+from polyleaf.growth.tree import Renewal, SparseLabels, Tree, TreeGrower, TreeRules
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model import Forest
@@ -294,6 +294,7 @@ class _Trainer:
         self._settings = settings
         self._base = base
         self._weight = data.weights.row
+        self._cell_weight = None if data.weights.cell is None else data.weights.whole()
         self.unit, self._gain_weight = loss.scales(data.y, data.weights.whole(), base, settings.scale_targets)
         if settings.output_weight is not None:
             self._gain_weight = self._gain_weight * settings.output_weight
@@ -334,6 +335,7 @@ class _Trainer:
         rows = self._sampler.rows(number, gradient, self._gain_weight, self._weight, settings.n_threads)
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
+        renewal = self._renewal()
         grown = []
         try:
             for first in range(0, self._loss.n_outputs, width):
@@ -355,6 +357,7 @@ class _Trainer:
                     sample_weight=rows.weight,
                     features=features,
                     learning_rate=learning_rate,
+                    renewal=None if renewal is None else renewal.of_outputs(part),
                 )
                 grown.append((tree, first))
         except OverflowError as error:
@@ -362,6 +365,12 @@ class _Trainer:
                 f"round {number}: {error}: targets or weights are too large, or learning_rate is"
             ) from error
         return grown
+
+    def _renewal(self) -> Renewal | None:
+        """Return which leaf values come from the residuals."""
+        if self._loss.leaf_levels is None:
+            return None
+        return Renewal(self._loss.leaf_levels, self._data.y, self._loss.target_columns(), self._cell_weight)
 
     def _gradients(self) -> tuple[FloatMatrix, Hessian]:
         """Return gradient and Hessian; the latter by its rule where no split looks at each output's own."""

@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
-from polyleaf.base_estimator import BasePolyleaf, check_metric_weights
+from polyleaf.base_estimator import BasePolyleaf, check_measured
 from polyleaf.boosting import Dataset, Run, TrainingResult, bin_data
 from polyleaf.callbacks import CallbackError, CallbackList, all_callbacks
 from polyleaf.data.inputs import FloatArray
@@ -125,7 +125,7 @@ def cv(
 
     problem = estimator._problem(X, y, sample_weight, params)
     data, settings, measured = problem.data, problem.settings, problem.metrics
-    check_metric_weights(measured, [data])
+    check_measured(measured, data, "y")
     folds = _read_folds(cv, X, y, groups, _num_samples(X), is_classifier(estimator))
     folds = [(_among(train, problem.kept), _among(test, problem.kept)) for train, test in folds]
     for i, fold in enumerate(folds):

@@ -107,6 +107,7 @@ def _through_a_file(
 ) -> None:
     model.save_model(path)
     loaded = load_model(path)
+    assert isinstance(loaded, PolyleafClassifier)
     same = np.array_equal(model.predict_proba(x), loaded.predict_proba(x))
     print(f"Saved the first model to {path.name} ({path.stat().st_size / 1024:.0f} KiB) and loaded it back:")
     print(f"  first five test rows: {loaded.predict(x[:5]).tolist()}")

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from polyleaf.base_estimator import DEFAULT_OBJECTIVES, BasePolyleaf, EvalMetric, Objective
+from polyleaf.base_estimator import IDENTITY_LINK, BasePolyleaf, EvalMetric, Objective
 from polyleaf.boosting import TrainingResult
 from polyleaf.data.category_values import Categories
 from polyleaf.data.inputs import Array, FloatArray
@@ -22,9 +22,10 @@ from polyleaf.data.targets import (
     regression_coding,
 )
 from polyleaf.data.weights import ClassWeight
-from polyleaf.losses import make_loss
+from polyleaf.losses import LossDetails
+from polyleaf.mixed import PolyleafMixed
 from polyleaf.model_file import read_model
-from polyleaf.params import Integer, documented
+from polyleaf.params import EstimatorKind, Integer, documented
 
 # Raw scores computed together when predictions are sparse.
 _BLOCK_CELLS = 1 << 19
@@ -45,7 +46,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
     target_names_ : ndarray of str
         Names of the targets, when `y` had any.
     n_outputs_ : int
-        Number of targets.
+        Number of targets, times the number of `quantile_levels` for quantiles.
     n_estimators_ : int
         Number of rounds done.
     best_iteration_ : int
@@ -84,6 +85,9 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         colsample_bylevel: float = 1.0,
         colsample_bynode: float = 1.0,
         objective: str | Objective | None = None,
+        huber_delta: float = 1.0,
+        quantile_levels: float | Sequence[float] | FloatArray = 0.5,
+        tweedie_power: float = 1.5,
         base_score: float | Sequence[float] | FloatArray | None = None,
         multi_strategy: str = "multi_output_tree",
         sparse_leaves: int | None = None,
@@ -118,6 +122,9 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.colsample_bylevel = colsample_bylevel
         self.colsample_bynode = colsample_bynode
         self.objective = objective
+        self.huber_delta = huber_delta
+        self.quantile_levels = quantile_levels
+        self.tweedie_power = tweedie_power
         self.base_score = base_score
         self.multi_strategy = multi_strategy
         self.sparse_leaves = sparse_leaves
@@ -147,7 +154,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         return read_targets(y, n_rows, name)
 
     def _learn_coding(self, y: Array) -> TargetCoding:
-        return regression_coding(y)
+        details = LossDetails.from_params(self.get_params(deep=False))
+        return regression_coding(y, details.quantile_levels if self.objective == "quantile" else None)
 
     def predict(self, X: Any, *, n_rounds: int | None = None, as_frame: bool = False) -> Any:
         """Predict the targets.
@@ -165,7 +173,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets), or data frame
-            float64, with the dimension that y had in ``fit``.
+            float64, with the dimension that y had in ``fit``. With m > 1 `quantile_levels` the shape is
+            (n_rows, n_targets * m), the levels of the first target first.
         """
         make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
         prediction = self._shaped(self._raw(X, n_rounds))
@@ -178,7 +187,9 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         return map(self._shaped, self._staged_raw(X, n_rounds))
 
     def _shaped(self, raw: FloatArray) -> FloatArray:
-        return raw[:, 0] if self._coding.ndim == 1 else raw
+        if self._loss_name not in IDENTITY_LINK:  # building the loss takes longer than predicting a row
+            raw = self._link().predict(raw)
+        return raw[:, 0] if self._coding.ndim == 1 and raw.shape[1] == 1 else raw
 
 
 @documented("classifier")
@@ -437,10 +448,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         return self._coding.decode(codes)
 
     def _probabilities(self, raw: FloatArray) -> FloatArray:
-        # A callable objective is not in a file: its link is that of the kind of target.
-        objective = DEFAULT_OBJECTIVES[self._coding.kind] if self._loss_name == "custom" else self._loss_name
-        loss = make_loss(objective, n_outputs=self._coding.n_outputs, kind=self._coding.kind)
-        probability = np.clip(loss.predict(raw), 0.0, 1.0)
+        probability = np.clip(self._link().predict(raw), 0.0, 1.0)
         return np.hstack([1 - probability, probability]) if self._coding.kind == "binary" else probability
 
 
@@ -451,7 +459,14 @@ def _largest(raw: FloatArray, k: int) -> Array:
     return np.take_along_axis(largest, order, axis=1)
 
 
-def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClassifier:
+_ESTIMATORS: dict[EstimatorKind, type[PolyleafRegressor | PolyleafClassifier | PolyleafMixed]] = {
+    "regressor": PolyleafRegressor,
+    "classifier": PolyleafClassifier,
+    "mixed": PolyleafMixed,
+}
+
+
+def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClassifier | PolyleafMixed:
     """Load a model that ``save_model`` wrote. The file is checked; nothing in it is executed.
 
     Parameters
@@ -461,7 +476,7 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
 
     Returns
     -------
-    PolyleafRegressor or PolyleafClassifier
+    PolyleafRegressor, PolyleafClassifier or PolyleafMixed
         A fitted estimator that predicts the same bits as the saved one.
 
     Raises
@@ -472,7 +487,7 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
         When the file is not a model, was truncated or altered, or is from a newer version of polyleaf.
     """
     saved = read_model(path)
-    estimator = (PolyleafRegressor if saved.estimator == "regressor" else PolyleafClassifier)(**saved.params)
+    estimator = _ESTIMATORS[saved.estimator](**saved.params)
     result = TrainingResult(saved.forest, saved.evals_result, saved.best_iteration)
     estimator._take(result, saved.coding, saved.loss, saved.feature_names, saved.categories)
     return estimator

@@ -9,6 +9,7 @@ import inspect
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,9 @@ import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights, read_only
 from polyleaf.data.targets import TargetKind
+from polyleaf.losses.details import LossDetails
+from polyleaf.losses.log_link import check_range
+from polyleaf.losses.values import deviance_values, huber_values, pinball_values
 from polyleaf.params import metric_family
 
 if TYPE_CHECKING:
@@ -47,12 +51,15 @@ class Metric:
         `weight` is None, of shape (rows,), or of shape (rows, outputs): a cell of weight 0 was not observed.
     takes_weight : bool
         Whether it makes use of weights; a callable of the user's does if it has an argument `sample_weight`.
+    check_targets : callable (y, weight, name) or None
+        Raises ValueError, calling y by `name`, where the metric is not defined.
     """
 
     name: str
     greater_is_better: bool
     function: MetricFunction
     takes_weight: bool = True
+    check_targets: Callable[[Array, FloatArray | None, str], None] | None = None
 
 
 def make_metrics(
@@ -61,6 +68,7 @@ def make_metrics(
     default: str,
     kind: TargetKind,
     n_labels: int | None = None,
+    details: LossDetails | None = None,
 ) -> list[Metric]:
     """Return the metrics that `eval_metric` asks for.
 
@@ -74,6 +82,8 @@ def make_metrics(
         The problem.
     n_labels : int or None, default=None
         Number of classes or labels. None: whether there are k of them to look at is seen when measuring.
+    details : LossDetails or None, default=None
+        Of the metrics "huber", "quantile" and "tweedie".
 
     Raises
     ------
@@ -83,7 +93,8 @@ def make_metrics(
     if eval_metric is None:
         eval_metric = default
     wanted = [eval_metric] if isinstance(eval_metric, str) or callable(eval_metric) else list(eval_metric)
-    metrics = [_custom(one) if callable(one) else _named(one, kind, n_labels) for one in wanted]
+    details = details or LossDetails()
+    metrics = [_custom(one) if callable(one) else _named(one, kind, n_labels, details) for one in wanted]
     names = [metric.name for metric in metrics]
     for name in names:
         if names.count(name) > 1:
@@ -91,7 +102,7 @@ def make_metrics(
     return metrics
 
 
-def _named(name: str, kind: TargetKind, n_labels: int | None) -> Metric:
+def _named(name: str, kind: TargetKind, n_labels: int | None, details: LossDetails) -> Metric:
     table = _METRICS[kind]
     family, k = metric_family(name)
     found = table.get(family)
@@ -106,7 +117,10 @@ def _named(name: str, kind: TargetKind, n_labels: int | None) -> Metric:
         if n_labels is not None:
             _check_k(k, n_labels, f"eval_metric {name!r}")
         found = found.metric(k, f"eval_metric {name!r}")
-    return Metric(name, family in _GREATER_IS_BETTER, found)
+    if isinstance(found, _WithDetails):
+        found = found.metric(details)
+    check = partial(check_range, name) if name in _DEVIANCES else None
+    return Metric(name, family in _GREATER_IS_BETTER, found, check_targets=check)
 
 
 def _shielded(values: Array | CsrMatrix) -> Array | CsrMatrix:
@@ -392,6 +406,16 @@ def _r2(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     return float(np.where(constant, residual == 0, explained).mean())
 
 
+@dataclass(frozen=True)
+class _WithDetails:
+    """A metric that is the mean over rows and outputs of a loss with parameters."""
+
+    of_cells: Callable[[Array, FloatArray, LossDetails], FloatArray]
+
+    def metric(self, details: LossDetails) -> MetricFunction:
+        return _averaged_cells(lambda y, prediction: self.of_cells(y, prediction, details))
+
+
 def _one_minus(function: MetricFunction) -> MetricFunction:
     return lambda y, prediction, weight: 1 - function(y, prediction, weight)
 
@@ -482,12 +506,26 @@ _LABEL_METRICS = _classification(
     "binary_cross_entropy", _averaged_cells(_binary_cross_entropy), _labels_accuracy
 )
 _AT_K = {"precision@k": _PRECISION, "ndcg@k": _NDCG}
-_METRICS: dict[TargetKind, dict[str, MetricFunction | _AtK]] = {
+_DEVIANCES = {
+    "poisson": _WithDetails(lambda y, prediction, details: deviance_values(y, prediction, 1)),
+    "gamma": _WithDetails(lambda y, prediction, details: deviance_values(y, prediction, 2)),
+    "tweedie": _WithDetails(
+        lambda y, prediction, details: deviance_values(y, prediction, details.tweedie_power)
+    ),
+}
+_METRICS: dict[TargetKind, dict[str, MetricFunction | _AtK | _WithDetails]] = {
     "regression": {
         "rmse": _rmse,
         "mse": _averaged_cells(_squared_error),
         "mae": _averaged_cells(_absolute_error),
         "r2": _r2,
+        "huber": _WithDetails(
+            lambda y, prediction, details: huber_values(y, prediction, details.huber_delta)
+        ),
+        "quantile": _WithDetails(
+            lambda y, prediction, details: pinball_values(y, prediction, details.quantile_levels)
+        ),
+        **_DEVIANCES,
     },
     "multiclass": {**_CLASS_METRICS, **_AT_K},
     "binary": {**_LABEL_METRICS},

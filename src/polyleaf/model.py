@@ -282,7 +282,8 @@ class Forest:
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as plain arrays."""
-        arrays = {name: getattr(self, name) for name in _LAYOUT if name != "shape"}
+        without = {"shape", *(_CATEGORY_ARRAYS if len(self.category_bits) == 0 else ())}
+        arrays = {name: getattr(self, name) for name in _LAYOUT if name not in without}
         arrays["shape"] = np.array([self.n_features, self.n_outputs, self.trees_per_round], dtype=np.int64)
         return arrays
 

@@ -27,11 +27,12 @@ import safetensors.numpy
 from polyleaf.checkpoint import CheckpointNote, read_note
 from polyleaf.data.category_values import Categories, CategoryValues
 from polyleaf.data.inputs import Array
+from polyleaf.data.mixed_targets import TABLE_KINDS, CodedGroup, MixedCoding, TableKind, check_names
 from polyleaf.data.tables import FrameKind
-from polyleaf.data.targets import TargetCoding, TargetKind
+from polyleaf.data.targets import TargetCoding
 from polyleaf.losses import OBJECTIVES_OF
 from polyleaf.model import Forest
-from polyleaf.params import EstimatorKind, parameters_of, validate_params
+from polyleaf.params import EstimatorKind, Levels, parameters_of, validate_params
 
 FORMAT_NAME = "polyleaf"
 FORMAT_VERSION = 2  # 1 had no splits by categories
@@ -149,22 +150,13 @@ def _write_atomically(target: Path, content: bytearray) -> None:
 
 
 def _describe(model: SavedModel) -> dict[str, Any]:
-    classes = model.coding.classes
     return {
         "format": FORMAT_NAME,
         "format_version": FORMAT_VERSION,
         "polyleaf_version": version("polyleaf"),
         "estimator": model.estimator,
         "params": {name: _plain(value) for name, value in model.params.items()},
-        "target": {
-            "kind": model.coding.kind,
-            "width": model.coding.width,
-            "ndim": model.coding.ndim,
-            "sparse": model.coding.sparse,
-            "names": None if model.coding.names is None else list(model.coding.names),
-            "frame": model.coding.frame,
-        },
-        "classes": None if classes is None else _describe_classes(classes),
+        **_describe_coding(model.coding),
         "loss": model.loss,
         "n_outputs": model.forest.n_outputs,
         "n_features": model.forest.n_features,
@@ -177,6 +169,31 @@ def _describe(model: SavedModel) -> dict[str, Any]:
         },
         **({} if model.checkpoint is None else {"checkpoint": model.checkpoint.describe()}),
     }
+
+
+def _describe_coding(coding: TargetCoding) -> dict[str, Any]:
+    target: dict[str, Any] = {
+        "kind": coding.kind,
+        "width": coding.width,
+        "ndim": coding.ndim,
+        "sparse": coding.sparse,
+        "names": None if coding.names is None else list(coding.names),
+        "frame": coding.frame,
+        "levels": None if coding.levels is None else list(coding.levels),
+    }
+    if isinstance(coding, MixedCoding):
+        target["table"] = coding.table
+        target["groups"] = [
+            {
+                "name": group.name,
+                "columns": list(group.columns),
+                "loss": group.objective,
+                **_describe_coding(group.coding),
+            }
+            for group in coding.groups
+        ]
+    classes = coding.classes
+    return {"target": target, "classes": None if classes is None else _describe_classes(classes)}
 
 
 def _plain(value: object) -> Any:
@@ -192,6 +209,8 @@ def _plain(value: object) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         plain = [_plain(one) for one in value]
         return None if None in plain else plain
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
     return None
 
 
@@ -271,7 +290,7 @@ def _model(page: Mapping[str, Any], arrays: dict[str, Array]) -> SavedModel:
     validate_params(params, kind)
 
     forest = Forest.from_arrays(arrays)
-    coding = _coding(page, kind)
+    coding = _mixed_coding(page) if kind == "mixed" else _coding(page, kind)
     _check_forest(page, forest, coding)
 
     best_iteration = _entry(page, "best_iteration", int)
@@ -301,7 +320,7 @@ def _entry(page: Mapping[str, Any], name: str, kind: type) -> Any:
 def _coding(page: Mapping[str, Any], estimator: EstimatorKind) -> TargetCoding:
     target = _entry(page, "target", dict)
     kind, width, ndim = _entry(target, "kind", str), _entry(target, "width", int), _entry(target, "ndim", int)
-    if kind not in get_args(TargetKind) or (kind == "regression") != (estimator == "regressor"):
+    if kind not in OBJECTIVES_OF or (kind == "regression") != (estimator == "regressor"):
         raise ValueError(f"its target is {kind!r}, which does not suit a {estimator}.")
     classes = None if kind == "regression" else _classes(_entry(page, "classes", dict))
     sound = {
@@ -322,7 +341,7 @@ def _coding(page: Mapping[str, Any], estimator: EstimatorKind) -> TargetCoding:
     frame = target.get("frame")
     if frame is not None and frame not in get_args(FrameKind):
         raise ValueError(f"its target is a frame of {frame!r:.80}, which is unknown.")
-    return TargetCoding(kind, width, ndim, classes, sparse, names, frame)
+    return TargetCoding(kind, width, ndim, classes, sparse, names, frame, _levels(target, kind))
 
 
 def _target_names(target: Mapping[str, Any], n_columns: int) -> tuple[str, ...] | None:
@@ -338,6 +357,45 @@ def _target_names(target: Mapping[str, Any], n_columns: int) -> tuple[str, ...] 
     ):
         raise ValueError(f"its target names are not {n_columns} distinct words.")
     return tuple(names)
+
+
+def _levels(target: Mapping[str, Any], kind: str) -> tuple[float, ...] | None:
+    levels = target.get("levels")  # new since the first files
+    if levels is None:
+        return None
+    if kind != "regression" or type(levels) is not list or any(type(level) is not float for level in levels):
+        raise ValueError("its quantile levels are malformed.")
+    Levels().check("its quantile levels", levels)
+    return tuple(levels)
+
+
+def _mixed_coding(page: Mapping[str, Any]) -> MixedCoding:
+    target = _entry(page, "target", dict)
+    table: TableKind = _entry(target, "table", str)
+    if _entry(target, "kind", str) != "mixed" or table not in TABLE_KINDS:
+        raise ValueError("its target is not that of a mixed model.")
+    groups = [_group(entry) for entry in _entry(target, "groups", list)]
+    if not groups or len({group.name for group in groups}) != len(groups):
+        raise ValueError("its groups of targets are none, or have the same name.")
+    check_names(groups)
+    return MixedCoding(
+        "mixed", sum(group.n_columns for group in groups), 2, groups=tuple(groups), table=table
+    )
+
+
+def _group(entry: Any) -> CodedGroup:
+    if type(entry) is not dict:
+        raise ValueError("a group of targets is malformed.")
+    kind = _entry(_entry(entry, "target", dict), "kind", str)
+    coding = _coding(entry, "regressor" if kind == "regression" else "classifier")
+    columns = _entry(entry, "columns", list)
+    n_columns = 1 if coding.kind in ("multiclass", "binary") else coding.width
+    if len(columns) != n_columns or any(type(column) is not str for column in columns) or coding.sparse:
+        raise ValueError(f"the columns of a group of targets are not {n_columns} words.")
+    objective = _loss(entry, coding)
+    if objective in ("custom", "clipped_squared_error"):
+        raise ValueError(f"its loss is {objective!r}, which does not suit a group of targets.")
+    return CodedGroup(_entry(entry, "name", str), tuple(columns), coding, objective)
 
 
 def _classes(entry: Mapping[str, Any]) -> Array:
@@ -363,8 +421,14 @@ def _classes(entry: Mapping[str, Any]) -> Array:
 
 def _loss(page: Mapping[str, Any], coding: TargetCoding) -> str:
     loss: str = _entry(page, "loss", str)
+    if coding.kind == "mixed":  # the groups have their own
+        if loss != "grouped":
+            raise ValueError(f"its loss is {loss!r:.80}, which does not suit its target.")
+        return loss
     if loss != "custom" and loss not in OBJECTIVES_OF[coding.kind]:
         raise ValueError(f"its loss is {loss!r:.80}, which does not suit its target.")
+    if (loss == "quantile") != (coding.levels is not None):
+        raise ValueError("its loss and its quantile levels do not agree.")
     return loss
 
 

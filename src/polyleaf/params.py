@@ -18,7 +18,9 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-EstimatorKind = Literal["regressor", "classifier"]
+from polyleaf.target_specs import TargetSpecs
+
+EstimatorKind = Literal["regressor", "classifier", "mixed"]
 
 # Counts travel to the compiled core as 32-bit integers.
 _LARGEST_COUNT = 2**31 - 1
@@ -29,11 +31,11 @@ AUTO_SKETCH_OUTPUTS = 64
 AUTO_SHARED_OUTPUTS = 33
 
 OBJECTIVES: dict[EstimatorKind, tuple[str, ...]] = {
-    "regressor": ("squared_error",),
+    "regressor": ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"),
     "classifier": ("cross_entropy", "binary_cross_entropy", "clipped_squared_error"),
 }
 METRICS: dict[EstimatorKind, tuple[str, ...]] = {
-    "regressor": ("rmse", "mse", "mae", "r2"),
+    "regressor": ("rmse", "mse", "mae", "r2", "huber", "quantile", "poisson", "gamma", "tweedie"),
     "classifier": (
         "cross_entropy",
         "binary_cross_entropy",
@@ -115,24 +117,27 @@ class Integer:
 
 @dataclass(frozen=True)
 class Real:
-    """A finite number, at least (or, if `open_low`, above) `low` and at most `high`."""
+    """A finite number, at least `low` and at most `high`; if `open_low` or `open_high`, not equal to it."""
 
     low: float
     high: float = math.inf
     open_low: bool = False
+    open_high: bool = False
 
     @property
     def allowed(self) -> str:
         if self.high == math.inf:
             return f"float {'>' if self.open_low else '>='} {self.low:g}"
-        return f"float in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}]"
+        left, right = "(" if self.open_low else "[", ")" if self.open_high else "]"
+        return f"float in {left}{self.low:g}, {self.high:g}{right}"
 
     def check(self, name: str, value: object) -> None:
         if not _is_number(value):
             raise _wrong_type(name, value, self.allowed)
         number = _as_float(value)
         above = number > self.low if self.open_low else number >= self.low
-        if not (above and number <= self.high and math.isfinite(number)):
+        below = number < self.high if self.open_high else number <= self.high
+        if not (above and below and math.isfinite(number)):
             raise _wrong_value(name, value, f"a finite {self.allowed}")
 
 
@@ -273,6 +278,33 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class Levels:
+    """A level between 0 and 1, or several in ascending order."""
+
+    allowed = "float in (0, 1), or ascending sequence of such"
+
+    def check(self, name: str, value: object) -> None:
+        levels = np.atleast_1d(_as_vector(name, value, self.allowed))
+        if not ((levels > 0) & (levels < 1)).all() or (np.diff(levels) <= 0).any():
+            raise _wrong_value(name, value, self.allowed)
+
+
+@dataclass(frozen=True)
+class GroupWeights:
+    """None, or a dict of numbers above 0 by the names of groups."""
+
+    allowed = "dict of float > 0, or None"
+
+    def check(self, name: str, value: object) -> None:
+        if value is None:
+            return
+        if not isinstance(value, Mapping):
+            raise _wrong_type(name, value, self.allowed)
+        for group, weight in value.items():
+            Real(0, open_low=True).check(f"{name}[{group!r}]", weight)
+
+
+@dataclass(frozen=True)
 class Threads:
     """None or an integer other than 0, with joblib's meaning of the negative ones."""
 
@@ -355,10 +387,21 @@ class Parameter:
     rule: Rule
     default: object
     meaning: str
-    estimators: tuple[EstimatorKind, ...] = ("regressor", "classifier")
+    estimators: tuple[EstimatorKind, ...] = ("regressor", "classifier", "mixed")
 
 
 PARAMETERS: tuple[Parameter, ...] = (
+    Parameter(
+        "targets",
+        TargetSpecs(),
+        None,
+        'The groups of targets: names, and what they are. "regression", "binary" (two classes, one output), '
+        '"multiclass" (one output per class) or the name of an objective ("huber", "poisson", ...); or a '
+        'dict with "kind" or "objective" and, where needed, "columns" (of y; otherwise the one called '
+        'like the group; required for "multilabel": two columns or more of 0 and 1), and "huber_delta", '
+        '"quantile_levels" or "tweedie_power".',
+        ("mixed",),
+    ),
     Parameter(
         "n_estimators",
         Integer(1),
@@ -393,8 +436,14 @@ PARAMETERS: tuple[Parameter, ...] = (
         "table takes one byte, otherwise two. None: a bin for each distinct value (exact split finding), for "
         "columns of at most 65,535 of them.",
     ),
-    Parameter("reg_lambda", Real(0), 1.0, "L2 penalty on the leaf values."),
-    Parameter("reg_alpha", Real(0), 0.0, "L1 penalty on the leaf values."),
+    Parameter(
+        "reg_lambda",
+        Real(0),
+        1.0,
+        "L2 penalty on the leaf values. (Where these are quantiles of the residuals, for the absolute error "
+        "and quantiles, it acts on the choice of splits only.)",
+    ),
+    Parameter("reg_alpha", Real(0), 0.0, "L1 penalty on the leaf values; see `reg_lambda`."),
     Parameter(
         "min_split_gain",
         Real(0),
@@ -444,8 +493,36 @@ PARAMETERS: tuple[Parameter, ...] = (
         "objective",
         Choice(OBJECTIVES["regressor"], or_callable=True),
         None,
-        'The loss that is minimised. None: "squared_error". A callable `(y, raw_prediction) -> (gradient, '
+        'The loss that is minimised, for each target. None: "squared_error". "absolute_error": the median. '
+        '"huber": squared error near the target, absolute error further away (`huber_delta`). "quantile": '
+        'quantiles of each target (`quantile_levels`). "poisson" (counts; y >= 0), "gamma" (amounts; y > 0) '
+        'and "tweedie" (amounts that are often 0; y >= 0, `tweedie_power`) predict the exponential of the '
+        "raw score, which is always positive. A callable `(y, raw_prediction) -> (gradient, "
         "hessian)` gets and returns float64 arrays of shape (n_rows, n_outputs).",
+        ("regressor",),
+    ),
+    Parameter(
+        "huber_delta",
+        Real(0, open_low=True),
+        1.0,
+        'For "huber": the distance from the target, in its own unit, beyond which the loss is a straight '
+        "line.",
+        ("regressor",),
+    ),
+    Parameter(
+        "quantile_levels",
+        Levels(),
+        0.5,
+        'For "quantile": the level, or several. With m levels a model of t targets has t * m outputs: the '
+        "first target's levels, then the second's, and so on; `predict` returns them in ascending order, so "
+        "that they never cross.",
+        ("regressor",),
+    ),
+    Parameter(
+        "tweedie_power",
+        Real(1, 2, open_low=True, open_high=True),
+        1.5,
+        'For "tweedie": the power of the mean that the variance grows with.',
         ("regressor",),
     ),
     Parameter(
@@ -522,15 +599,23 @@ PARAMETERS: tuple[Parameter, ...] = (
         "p(1-p)",
         "The diagonal that stands for the Hessian of the softmax cross entropy: its true diagonal, twice "
         "that (an upper bound of the whole Hessian), or the absolute gradient.",
-        ("classifier",),
+        ("classifier", "mixed"),
     ),
     Parameter(
         "scale_targets",
         Boolean(),
         True,
-        "Whether each target enters the choice of splits divided by its variance, so that the units of the "
-        "targets do not matter.",
-        ("regressor",),
+        "Whether each target enters the choice of splits divided by the variance of its gradient (of the "
+        "squared error: by its own variance), so that the units of the targets do not matter.",
+        ("regressor", "mixed"),
+    ),
+    Parameter(
+        "loss_weight",
+        GroupWeights(),
+        None,
+        "Share of each group in the split score and in the watched loss, by name, relative to the others; a "
+        "group that is not named has 1. None: 1 for all, which puts the groups on a par.",
+        ("mixed",),
     ),
     Parameter(
         "class_weight",
@@ -552,15 +637,18 @@ PARAMETERS: tuple[Parameter, ...] = (
         "early_stopping_rounds",
         Integer(1, or_none=True),
         None,
-        "Stop when the last metric of the last evaluation set has not improved for this many rounds. Needs "
-        "`eval_set` in `fit`. None: all rounds are done. (`polyleaf.callbacks.EarlyStopping` can watch "
-        "another metric or set.)",
+        "Stop when the last metric of the last evaluation set (of groups of targets: their loss) has not "
+        "improved for this many rounds. Needs `eval_set` in `fit`. None: all rounds are done. "
+        "(`polyleaf.callbacks.EarlyStopping` can watch another metric or set.)",
     ),
     Parameter(
         "eval_metric",
         ChoiceList(METRICS["regressor"]),
         None,
-        'What is computed on the evaluation sets after each round. None: "rmse". A callable '
+        'What is computed on the evaluation sets after each round. None: the loss ("rmse" for the squared, '
+        '"mae" for the absolute error). "huber", "quantile" (the pinball loss), "poisson", "gamma" and '
+        '"tweedie" (deviances, for predictions that are positive) take the parameters of the objectives of '
+        "the same name. A callable "
         "`(y, prediction) -> float` is minimised; one with an argument `sample_weight` gets the row weights.",
         ("regressor",),
     ),
@@ -665,6 +753,7 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
     ValueError
         Naming the parameters at odds.
     """
+    _check_loss_parameters(params, loss)
     k = params["sparse_leaves"]
     if sparse_labels:
         if loss != "clipped_squared_error":
@@ -725,6 +814,46 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
     for problem, found in problems.items():
         if found:
             raise ValueError(f"hessian={hessian!r}: {problem}.")
+
+
+# Parameters of losses and metrics, and the name that makes use of them.
+_DETAILS = {"huber_delta": "huber", "quantile_levels": "quantile", "tweedie_power": "tweedie"}
+_LOG_LINK = ("poisson", "gamma", "tweedie")
+_ONE_PER_TARGET = ("rmse", "mse", "mae", "r2", "huber")
+
+
+def _check_loss_parameters(params: Mapping[str, Any], loss: str) -> None:
+    """Check what belongs to certain losses only, and metrics that do not suit the loss."""
+    wanted = params.get("eval_metric")
+    names = [
+        one for one in (wanted if isinstance(wanted, list | tuple) else [wanted]) if isinstance(one, str)
+    ]
+    table = parameters_of("regressor")
+    for parameter, name in _DETAILS.items():
+        default: Any = table[parameter].default
+        value = params.get(parameter, default)
+        if name not in (loss, *names) and not np.array_equal(value, default):
+            raise ValueError(
+                f"{parameter}={value!r} is of no use: it belongs to objective={name!r} (or the metric), and "
+                f"the objective here is {loss!r}."
+            )
+    for name in names:
+        if name in _LOG_LINK and loss not in _LOG_LINK:
+            raise ValueError(
+                f"eval_metric {name!r} needs positive predictions, which those of objective {loss!r} need "
+                f"not be; the objectives for it are {', '.join(_LOG_LINK)}."
+            )
+    n_levels = np.size(params.get("quantile_levels", 0.5))
+    for name in names:
+        if (
+            n_levels > 1
+            and (name == "quantile") != (loss == "quantile")
+            and name in ("quantile", *_ONE_PER_TARGET)
+        ):
+            raise ValueError(
+                f"eval_metric {name!r} does not go with quantile_levels={params['quantile_levels']!r} and "
+                f"objective {loss!r}: a target has {n_levels if loss == 'quantile' else 1} prediction(s)."
+            )
 
 
 def resolve_sketch(params: Mapping[str, Any], loss: str, n_outputs: int) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from sklearn.exceptions import DataConversionWarning
 from polyleaf.data.inputs import Array, FloatArray, as_float64
 from polyleaf.data.tables import FrameKind
 
-TargetKind = Literal["regression", "multiclass", "binary", "multilabel"]
+TargetKind = Literal["regression", "multiclass", "binary", "multilabel", "mixed"]
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300
@@ -33,8 +33,8 @@ class TargetCoding:
 
     Attributes
     ----------
-    kind : {"regression", "multiclass", "binary", "multilabel"}
-        The problem.
+    kind : {"regression", "multiclass", "binary", "multilabel", "mixed"}
+        The problem; "mixed" is a `MixedCoding`.
     width : int
         Number of targets, classes or labels.
     ndim : int
@@ -47,6 +47,8 @@ class TargetCoding:
         Names of the targets or labels, or of the one column of classes, when y had any.
     frame : {"pandas", "polars", "pyarrow"} or None
         Which library's frame or column y was.
+    levels : tuple of float or None
+        Quantiles that are predicted of each regression target; None: one number each.
     """
 
     kind: TargetKind
@@ -56,11 +58,20 @@ class TargetCoding:
     sparse: bool = False
     names: tuple[str, ...] | None = None
     frame: FrameKind | None = None
+    levels: tuple[float, ...] | None = None
 
     @property
     def n_outputs(self) -> int:
-        """Number of raw predictions per row: one output is enough for two classes."""
-        return 1 if self.kind == "binary" else self.width
+        """Number of raw predictions per row: one for two classes, one per level for quantiles."""
+        if self.kind == "binary":
+            return 1
+        return self.width if self.levels is None else self.width * len(self.levels)
+
+    def output_names(self, names: Sequence[str]) -> list[str]:
+        """Return what the predictions of targets of these names are called: "a", or "a_q0.1", "a_q0.9"."""
+        if self.levels is None or len(self.levels) == 1:
+            return list(names)
+        return [f"{name}_q{level:g}" for name in names for level in self.levels]
 
     def encode(self, y: Array, name: str = "y") -> Array:
         """Code an array that came from `read_targets` or `read_labels`.
@@ -97,14 +108,15 @@ class TargetCoding:
 
     def columns_of_predictions(self) -> tuple[str, ...]:
         """Return what to call the columns of ``predict`` in a frame."""
-        if self.names is not None:
-            return self.names
-        if self.kind in ("multiclass", "binary"):
-            return ("class",)
-        if self.ndim == 1:
-            return ("target",)
-        word = "target" if self.kind == "regression" else "label"
-        return tuple(f"{word}_{j}" for j in range(self.width))
+        names = self.names
+        if names is None and self.kind in ("multiclass", "binary"):
+            names = ("class",)
+        elif names is None and self.ndim == 1:
+            names = ("target",)
+        elif names is None:
+            word = "target" if self.kind == "regression" else "label"
+            names = tuple(f"{word}_{j}" for j in range(self.width))
+        return tuple(self.output_names(names))
 
     def columns_of_probabilities(self) -> tuple[str, ...]:
         """Return what to call the columns of ``predict_proba`` in a frame: the classes, or the labels."""
@@ -123,9 +135,9 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(map(repr, names[:_HOW_MANY_TO_NAME])) + more
 
 
-def regression_coding(y: FloatArray) -> TargetCoding:
-    """Return the coding of a checked regression target."""
-    return TargetCoding("regression", 1 if y.ndim == 1 else y.shape[1], y.ndim)
+def regression_coding(y: FloatArray, levels: tuple[float, ...] | None = None) -> TargetCoding:
+    """Return the coding of a checked regression target, of which `levels` may name the quantiles wanted."""
+    return TargetCoding("regression", 1 if y.ndim == 1 else y.shape[1], y.ndim, levels=levels)
 
 
 def classification_coding(y: Array, *, softmax: bool = False, name: str = "y") -> TargetCoding:

@@ -128,10 +128,10 @@ def rows_with_weight(weight: FloatArray | None) -> Mask | None:
 
 
 def refuse_unobserved(
-    y: Array, weight: FloatArray | None, name: str, names: Sequence[str] | None = None
+    n_rows: int, weight: FloatArray | None, name: str, names: Sequence[str] | None = None
 ) -> None:
     """Raise where there is nothing to learn from: no row left, or a column of y without an observation."""
-    if y.shape[0] == 0:
+    if n_rows == 0:
         raise ValueError(f"{name} holds no observation: all of it is NaN, or has weight 0.")
     if weight is None or weight.ndim == 1:
         return

@@ -110,6 +110,36 @@ class Tree:
     outputs: npt.NDArray[np.int32]
 
 
+@dataclass(frozen=True)
+class Renewal:
+    """Leaf values that are quantiles of the residuals y - raw, once the structure of a tree stands.
+
+    Attributes
+    ----------
+    level : float64 ndarray of shape (outputs,)
+        Which quantile; NaN: the output's values stay those of the gradients.
+    y : float64 ndarray of shape (rows, columns)
+        Targets of all rows.
+    column : int32 ndarray of shape (outputs,)
+        The column of `y` that each output predicts.
+    cell_weight : float64 ndarray of shape (rows, outputs) or None
+        Weights of the residuals; None: those of the rows.
+    """
+
+    level: FloatArray
+    y: FloatArray
+    column: npt.NDArray[np.int32]
+    cell_weight: FloatArray | None = None
+
+    def of_outputs(self, part: slice) -> Renewal | None:
+        """Return the renewal of some outputs; None where none of them is renewed."""
+        level = self.level[part]
+        if np.isnan(level).all():
+            return None
+        weight = None if self.cell_weight is None else self.cell_weight[:, part]
+        return Renewal(level, self.y, self.column[part], weight)
+
+
 class SparseLabels:
     """Labels, and the scores of a growing forest, in compressed rows (GBDT-sparse).
 
@@ -207,6 +237,7 @@ class TreeGrower:
         sample_weight: FloatArray | None = None,
         features: FeatureSample = ALL_FEATURES,
         learning_rate: float | None = None,
+        renewal: Renewal | None = None,
     ) -> Tree:
         """Return the tree for these gradients, and add it to `raw`.
 
@@ -234,6 +265,8 @@ class TreeGrower:
             Which features may be used.
         learning_rate : float or None
             Of this tree; None: that of the grower.
+        renewal : Renewal or None
+            Outputs whose leaf values are quantiles of the residuals instead; needs `raw`.
         """
         stored, rule = (None, hessian) if isinstance(hessian, str) else (hessian, "itself")
         if structure is None:
@@ -257,6 +290,10 @@ class TreeGrower:
             raw=raw,
             hessian_mode=self._hessian,
             label=label,
+            renew_level=None if renewal is None else renewal.level,
+            renew_y=None if renewal is None else renewal.y,
+            renew_column=None if renewal is None else renewal.column,
+            renew_weight=None if renewal is None else renewal.cell_weight,
             histogram_bytes=self._histogram_bytes,
             **features.arguments(),
             **self._settings_with(learning_rate),

@@ -6,17 +6,27 @@ from collections.abc import Callable
 
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.targets import TargetKind
+from polyleaf.losses.absolute_error import AbsoluteError
 from polyleaf.losses.base import Loss
 from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy
 from polyleaf.losses.clipped_squared_error import ClippedSquaredError
 from polyleaf.losses.cross_entropy import SOFTMAX_CURVATURES, CrossEntropy
 from polyleaf.losses.custom import CustomLoss
+from polyleaf.losses.details import LossDetails
+from polyleaf.losses.gamma import Gamma
+from polyleaf.losses.huber import Huber
+from polyleaf.losses.poisson import Poisson
+from polyleaf.losses.quantile import Quantile
 from polyleaf.losses.squared_error import SquaredError
+from polyleaf.losses.tweedie import Tweedie
 
-__all__ = ["OBJECTIVES_OF", "SOFTMAX_CURVATURES", "Loss", "make_loss"]
+__all__ = ["LOG_LINK", "OBJECTIVES_OF", "SOFTMAX_CURVATURES", "Loss", "LossDetails", "make_loss"]
+
+# Objectives whose predictions are the exponential of the raw score.
+LOG_LINK = ("poisson", "gamma", "tweedie")
 
 OBJECTIVES_OF: dict[TargetKind, tuple[str, ...]] = {
-    "regression": ("squared_error",),
+    "regression": ("squared_error", "absolute_error", "huber", "quantile", *LOG_LINK),
     "multiclass": ("cross_entropy",),
     "binary": ("binary_cross_entropy",),
     "multilabel": ("binary_cross_entropy", "clipped_squared_error"),
@@ -29,6 +39,7 @@ def make_loss(
     n_outputs: int,
     kind: TargetKind,
     softmax_curvature: str = "p(1-p)",
+    details: LossDetails | None = None,
 ) -> Loss:
     """Return the loss that `objective` names, for `n_outputs` raw scores a row.
 
@@ -44,10 +55,17 @@ def make_loss(
         raise ValueError(
             f"objective={objective!r} is not available for a {kind} target; allowed: {allowed}, or a callable"
         )
-    if objective == "squared_error":
-        return SquaredError(n_outputs)
-    if objective == "cross_entropy":
-        return CrossEntropy(n_outputs, softmax_curvature)
-    if objective == "clipped_squared_error":
-        return ClippedSquaredError(n_outputs)
-    return BinaryCrossEntropy(n_outputs)
+    details = details or LossDetails()
+    makers: dict[str, Callable[[], Loss]] = {
+        "squared_error": lambda: SquaredError(n_outputs),
+        "absolute_error": lambda: AbsoluteError(n_outputs),
+        "huber": lambda: Huber(n_outputs, details.huber_delta),
+        "quantile": lambda: Quantile(n_outputs, details.quantile_levels),
+        "poisson": lambda: Poisson(n_outputs),
+        "gamma": lambda: Gamma(n_outputs),
+        "tweedie": lambda: Tweedie(n_outputs, details.tweedie_power),
+        "cross_entropy": lambda: CrossEntropy(n_outputs, softmax_curvature),
+        "binary_cross_entropy": lambda: BinaryCrossEntropy(n_outputs),
+        "clipped_squared_error": lambda: ClippedSquaredError(n_outputs),
+    }
+    return makers[objective]()

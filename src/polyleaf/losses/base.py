@@ -28,14 +28,34 @@ class Loss(ABC):
         What is measured where nothing else is asked for.
     hessian_rule : {"p(1-p)", "2p(1-p)", "abs(p-y)"} or None
         Where the Hessian follows from the gradient p - y: how.
+    leaf_levels : float64 ndarray of shape (outputs,) or None
+        Where leaf values are quantiles of the residuals: which ones; NaN for outputs of which they are not.
     """
 
     name: str
     default_metric: str
     hessian_rule: str | None = None
+    leaf_levels: FloatArray | None = None
 
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs
+
+    def target_columns(self) -> npt.NDArray[np.int32]:
+        """Return, per output, the column of y that it predicts; for losses with `leaf_levels`."""
+        return np.arange(self.n_outputs, dtype=np.int32)
+
+    def output_weights(self, weight: FloatArray | None) -> FloatArray | None:
+        """Return weights of rows as they are, those of the columns of y as weights of the outputs."""
+        if weight is None or weight.ndim == 1:
+            return weight
+        return np.ascontiguousarray(weight[:, self.target_columns()])
+
+    def check_targets(self, y: Array, weight: FloatArray | None, name: str, *, training: bool) -> None:
+        """Raise ValueError, naming the place, where coded targets are none for this loss.
+
+        `name` is what errors call y; some conditions hold for the rows of `training` only.
+        """
+        return
 
     @abstractmethod
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:

@@ -16,7 +16,8 @@ class CustomLoss(Loss):
 
     The callable gets the coded targets (classes: int32 codes of shape (rows,); otherwise float64 of shape
     (rows, outputs)) and the raw scores, float64 of shape (rows, outputs), and returns gradient and Hessian of
-    that shape, of the loss to be minimised and without sample weights, which are applied afterwards.
+    that shape, of the loss to be minimised and without sample weights, which are applied afterwards. The
+    whole contract stands in docs/custom-objectives.md.
     """
 
     name = "custom"
@@ -24,6 +25,7 @@ class CustomLoss(Loss):
     def __init__(self, function: Callable[[Array, FloatArray], tuple[Array, Array]], like: Loss) -> None:
         super().__init__(like.n_outputs)
         self._function = function
+        self._called = f"objective: {getattr(function, '__name__', type(function).__name__)}"
         self._like = like
         self.default_metric = like.default_metric
 
@@ -43,9 +45,12 @@ class CustomLoss(Loss):
         # The callable may keep or change the scores it gets; the targets may be the user's own array.
         returned = self._function(read_only(y), raw.copy())
         if not isinstance(returned, tuple | list) or len(returned) != 2:
-            raise ValueError("objective: the callable must return a pair (gradient, hessian)")
-        gradient, hessian = returned
-        return self._checked("gradient", gradient, raw.shape), self._checked("hessian", hessian, raw.shape)
+            raise ValueError(f"{self._called}: a callable must return a pair (gradient, hessian)")
+        gradient, hessian = (
+            self._checked(f"{self._called}: the {name}", values, raw.shape)
+            for name, values in zip(("gradient", "hessian"), returned, strict=True)
+        )
+        return gradient, hessian
 
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return predictions as the built-in loss of this kind."""
@@ -55,16 +60,18 @@ class CustomLoss(Loss):
     def _checked(name: str, values: Array, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
         array = np.asarray(values)
         if array.shape != shape and not (shape[1] == 1 and array.shape == shape[:1]):
-            raise ValueError(f"objective: the {name} has shape {array.shape}, expected {shape}")
+            raise ValueError(f"{name} has shape {array.shape}, expected {shape}")
+        if array.dtype.kind == "c":
+            raise ValueError(f"{name} holds complex numbers ({array.dtype}); expected real ones")
         try:
             with np.errstate(over="ignore"):
                 single = np.ascontiguousarray(array.reshape(shape), dtype=np.float32)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"objective: the {name} does not hold numbers ({array.dtype})") from error
+            raise ValueError(f"{name} does not hold numbers ({array.dtype})") from error
         if not np.isfinite(single).all():
             row, output = np.argwhere(~np.isfinite(single))[0]
             raise ValueError(
-                f"objective: the {name} of row {row}, output {output} is "
-                f"{array.reshape(shape)[row, output]!r}; expected a finite number that float32 can hold"
+                f"{name} of row {row}, output {output} is {array.reshape(shape)[row, output]!r}; expected a "
+                "finite number that float32 can hold"
             )
         return single

@@ -7,10 +7,9 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.units import squares_of_units, units_of_residuals
+from polyleaf.losses.weighted import observed_range
 
-# Residuals within these powers of two are kept as they are; far larger or smaller ones are expressed in a
-# power of two, so that float32 gradients and leaf values hold them.
-_ORDINARY_EXPONENT = 40
 _SMALLEST_VARIANCE = 1e-200
 
 
@@ -33,15 +32,10 @@ class SquaredError(Loss):
         self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Return units near the largest residual (1 for ordinary targets), and weights 1 / var(y)."""
-        least, most = _range(y, weight)
-        half = np.maximum(np.abs(most / 2 - base / 2), np.abs(least / 2 - base / 2))
-        exponent = np.frexp(half)[1] + 1
-        ordinary = (np.abs(exponent) <= _ORDINARY_EXPONENT) | (half == 0)
-        self._unit = np.where(ordinary, 1.0, np.ldexp(1.0, np.clip(exponent, -1000, 1000)))
+        least, most = observed_range(y, weight)
+        self._unit = units_of_residuals(least, most, base)
         if not scale_targets:
-            largest = self._unit.max()
-            # In the square of the targets' own unit, as far as float64 reaches.
-            return self._unit, (self._unit / largest) ** 2 * np.clip(largest, 2.0**-300, 2.0**300) ** 2
+            return self._unit, squares_of_units(self._unit)
         mean = _mean(y, weight) / self._unit
         variance = _mean((y / self._unit - mean) ** 2, weight)
         # No split can tell the rows of a constant target apart; its variance may still be a rounding error.
@@ -57,14 +51,6 @@ class SquaredError(Loss):
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return the raw scores."""
         return raw
-
-
-def _range(y: Array, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and the largest of each target's values that count."""
-    if weight is None or weight.ndim == 1:
-        return y.min(axis=0), y.max(axis=0)
-    counts = weight > 0
-    return y.min(axis=0, where=counts, initial=np.inf), y.max(axis=0, where=counts, initial=-np.inf)
 
 
 def _mean(y: Array, weight: FloatArray | None) -> FloatArray:

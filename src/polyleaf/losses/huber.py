@@ -1,0 +1,109 @@
+"""Huber's loss: a parabola near the target, lines further away."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polyleaf import _core
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.units import squares_of_units, units_of_residuals
+from polyleaf.losses.weighted import (
+    observed_range,
+    weighted_mean,
+    weighted_quantiles,
+    weighted_variance,
+)
+
+# Of a row within delta where most are far outside: it counts as so many of them, and cannot hold its leaf.
+_LARGEST_CURVATURE = 32.0
+_LARGEST_FACTOR = 1e300
+_SMALLEST_VARIANCE = 1e-200
+
+
+class Huber(Loss):
+    """l(f, y) = r^2 / 2 where |r| = |f - y| <= delta, delta (|r| - delta / 2) beyond.
+
+    The gradient is r, cut off at +-delta. The Hessian is min(1, delta / |r|), the curvature of the parabola
+    that touches the loss from above (iteratively reweighted least squares): a step never goes too far, and
+    is of the size of the residuals even where delta is small. Both are multiplied by the mean of
+    max(1, |r| / delta) at the base score, so that an ordinary row has a Hessian of about 1 and `reg_lambda`
+    counts rows, whatever delta is. With a large delta this factor is 1, and the loss the squared error.
+    """
+
+    name = "huber"
+    default_metric = "huber"
+
+    def __init__(self, n_outputs: int, delta: float) -> None:
+        super().__init__(n_outputs)
+        self._delta = delta
+        self._unit = np.ones(n_outputs)
+        self._factor = np.ones(n_outputs)
+        self._workspace = Workspace()
+
+    def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
+        """Return the minimum of the weighted loss of each target."""
+        columns = range(y.shape[1])
+        return np.array([self._minimum(y[:, j], _of_column(weight, j)) for j in columns])
+
+    def _minimum(self, y: Array, weight: FloatArray | None) -> float:
+        """Return where the derivative, which ascends, changes its sign."""
+        weight = np.ones(len(y)) if weight is None else weight
+        order = np.argsort(y[weight > 0], kind="stable")
+        if len(order) == 0:
+            return 0.0
+        values, weight = y[weight > 0][order], weight[weight > 0][order] / weight.max()
+        # Around the median sums are small; in units no size of target overflows.
+        middle = weighted_quantiles(values[:, np.newaxis], weight, np.array([0.5]))
+        unit = float(units_of_residuals(values[:1], values[-1:], middle)[0])
+        values = values / unit - float(middle[0]) / unit
+        delta = self._delta / unit
+        total = np.concatenate([[0.0], np.cumsum(weight)])
+        moment = np.concatenate([[0.0], np.cumsum(weight * values)])
+
+        def derivative(score: float) -> float:
+            low, high = np.searchsorted(values, [score - delta, score + delta])
+            near = score * (total[high] - total[low]) - (moment[high] - moment[low])
+            return float(near + delta * total[low] - delta * (total[-1] - total[high]))
+
+        left, right = float(values[0]), float(values[-1])
+        while left < (between := 0.5 * (left + right)) < right:
+            if derivative(between) < 0:
+                left = between
+            else:
+                right = between
+        return (right + float(middle[0]) / unit) * unit
+
+    def scales(
+        self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return units near the largest residual, and the inverse variance of the gradient at the base."""
+        least, most = observed_range(y, weight)
+        self._unit = units_of_residuals(least, most, base)
+        residual = base - y
+        clipped = np.clip(residual, -self._delta, self._delta)
+        with np.errstate(over="ignore"):
+            distance = np.maximum(1.0, np.minimum(np.abs(residual) / self._delta, _LARGEST_FACTOR))
+        self._factor = np.maximum(1.0, weighted_mean(distance, weight))
+        if not scale_targets:
+            return self._unit, squares_of_units(self._unit) / self._factor
+        variance = weighted_variance(clipped / self._unit * self._factor, weight)
+        constant = (least == most) | (variance < _SMALLEST_VARIANCE)
+        return self._unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
+
+    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+        """Return the residual cut off at +-delta, and min(1, delta / |residual|)."""
+        gradient = self._workspace("gradient", raw.shape)
+        hessian = self._workspace("hessian", raw.shape)
+        _core.huber(
+            raw, y, self._unit, self._factor, self._delta, _LARGEST_CURVATURE, gradient, hessian, n_threads
+        )
+        return gradient, hessian
+
+    def predict(self, raw: FloatArray) -> FloatArray:
+        """Return the raw scores."""
+        return raw
+
+
+def _of_column(weight: FloatArray | None, j: int) -> FloatArray | None:
+    return weight[:, j] if weight is not None and weight.ndim == 2 else weight

@@ -1,0 +1,69 @@
+"""The pinball loss: quantiles of one or several targets."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf import _core
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.units import units_of_residuals
+from polyleaf.losses.weighted import observed_range, weighted_quantiles
+
+
+class Quantile(Loss):
+    """l(f, y) = level * (y - f) where f is too low, (1 - level) * (f - y) where it is too high.
+
+    With m levels output j predicts level j % m of target j // m. The gradient is a step and the Hessian says
+    nothing: splits are found with a Hessian of 1, and leaf values are quantiles of the residuals.
+    """
+
+    name = "quantile"
+    default_metric = "quantile"
+
+    def __init__(self, n_outputs: int, levels: tuple[float, ...]) -> None:
+        super().__init__(n_outputs)
+        self._n_levels = len(levels)
+        self.leaf_levels: FloatArray = np.tile(np.array(levels), n_outputs // len(levels))
+        self._above, self._below = self._slopes(self.leaf_levels)
+        self._workspace = Workspace()
+
+    @staticmethod
+    def _slopes(levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the slopes of the loss above and below the target."""
+        return 1.0 - levels, levels
+
+    def target_columns(self) -> npt.NDArray[np.int32]:
+        """Return the target of each output."""
+        return (np.arange(self.n_outputs) // self._n_levels).astype(np.int32)
+
+    def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
+        """Return the weighted quantiles of each target."""
+        return weighted_quantiles(y[:, self.target_columns()], weight, self.leaf_levels)
+
+    def scales(
+        self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return units near the largest residual, and the inverse variance of each output's gradient.
+
+        Gradients do not depend on the size of a target; with `scale_targets` the levels are on a par, too.
+        """
+        unit = units_of_residuals(*observed_range(y[:, self.target_columns()], weight), base)
+        return unit, 1.0 / (self._above * self._below) if scale_targets else np.ones(self.n_outputs)
+
+    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+        """Return the slope of the loss, 0 where the score is right; the Hessian is 1."""
+        gradient = self._workspace("gradient", raw.shape)
+        _core.pinball(raw, y, self.target_columns(), self._above, self._below, gradient, n_threads)
+        return gradient, None
+
+    def predict(self, raw: FloatArray) -> FloatArray:
+        """Return the scores, those of each target in ascending order, so that quantiles never cross.
+
+        For no row does that raise the sum of its losses.
+        """
+        if self._n_levels == 1:
+            return raw
+        blocks = raw.reshape(len(raw), -1, self._n_levels)
+        return np.sort(blocks, axis=2).reshape(raw.shape)
