@@ -2,6 +2,7 @@
 
 #include "full_hessian.hpp"
 #include "kernels.hpp"
+#include "monotone.hpp"
 #include "split.hpp"
 #include "top_k.hpp"
 
@@ -17,7 +18,8 @@ class SparseScore : public WholeScore {
         sparse_(sparse),
         d_(static_cast<std::size_t>(payload.layout.n_outputs)) {}
 
-  double children(const std::int32_t* left, const std::int32_t* totals, double enough, Scratch& s) const override {
+  double children(const std::int32_t* left, const std::int32_t* totals, const Place&, double enough,
+                  Scratch& s) const override {
     const double all = compute_terms(left, totals, s);
     if (all <= enough) return all;  // k of the terms are no more than all of them
     if (sparse_.restricted) {
@@ -27,7 +29,8 @@ class SparseScore : public WholeScore {
     return top(s.left, s) + top(s.right, s);
   }
 
-  double node(const std::int32_t* totals, const std::vector<std::int32_t>& held, Scratch& s) const override {
+  double node(const std::int32_t* totals, const std::vector<std::int32_t>& held, const ValueBounds&,
+              Scratch& s) const override {
     compute_terms(totals, totals, s);
     double score = 0.0;
     for (const std::int32_t j : held) score += s.left[static_cast<std::size_t>(j)];
@@ -52,42 +55,8 @@ class SparseScore : public WholeScore {
   }
 
  private:
-  // Score terms of every output on both sides; returns their sum.
   double compute_terms(const std::int32_t* left, const std::int32_t* totals, Scratch& s) const {
-    const PayloadLayout& layout = payload_.layout;
-    const std::size_t room = d_ + PayloadLayout::kLane;
-    if (s.left.size() < room) {
-      s.left.resize(room);
-      s.right.resize(room);
-      s.other.resize(room);
-    }
-    TermsTile job{};
-    job.shared = layout.hessian != HessianKind::kDiagonal;
-    if (job.shared) {
-      const double unit = payload_.hessian_unit[0];
-      const double left_weight = left[layout.weight_channel()] * unit;
-      const double right_weight =
-          (static_cast<double>(totals[layout.weight_channel()]) - left[layout.weight_channel()]) * unit;
-      job.inverse_left = score_term(1.0, left_weight + rules_.reg_lambda);
-      job.inverse_right = score_term(1.0, right_weight + rules_.reg_lambda);
-    }
-    job.hessian_channel = layout.hessian_channel();
-    double sum = 0.0;
-    for (int t = 0; t < layout.n_tiles; ++t) {
-      const std::size_t first = static_cast<std::size_t>(t) * terms_.padded;
-      const std::size_t output = static_cast<std::size_t>(t) * static_cast<std::size_t>(layout.outputs_per_tile);
-      job.n_outputs = layout.outputs_in(t);
-      job.left = left + t * layout.width;
-      job.totals = totals + t * layout.width;
-      job.factor = terms_.factor.data() + first;
-      job.hessian_unit = terms_.hessian_unit.data() + first;
-      job.lambda = terms_.lambda.data() + first;
-      job.alpha = terms_.alpha.data() + first;
-      job.left_terms = s.left.data() + output;
-      job.right_terms = s.right.data() + output;
-      sum += kernels().terms(job);
-    }
-    return sum;
+    return output_terms(payload_, rules_, terms_, left, totals, s);
   }
 
   double top(const std::vector<double>& terms, Scratch& s) const {
@@ -109,7 +78,8 @@ class ExactScore : public WholeScore {
   ExactScore(const Payload& payload, const Rules& rules)
       : payload_(payload), rules_(rules), d_(payload.layout.n_outputs) {}
 
-  double children(const std::int32_t* left, const std::int32_t* totals, double, Scratch& s) const override {
+  double children(const std::int32_t* left, const std::int32_t* totals, const Place&, double,
+                  Scratch& s) const override {
     s.other.resize(payload_.layout.n_channels());
     for (std::size_t c = 0; c < s.other.size(); ++c) s.other[c] = left[c];
     const double score = quadratic(s);
@@ -117,7 +87,8 @@ class ExactScore : public WholeScore {
     return score + quadratic(s);
   }
 
-  double node(const std::int32_t* totals, const std::vector<std::int32_t>&, Scratch& s) const override {
+  double node(const std::int32_t* totals, const std::vector<std::int32_t>&, const ValueBounds&,
+              Scratch& s) const override {
     s.other.assign(totals, totals + payload_.layout.n_channels());
     return quadratic(s);
   }
@@ -148,12 +119,51 @@ class ExactScore : public WholeScore {
 
 }  // namespace
 
+double output_terms(const Payload& payload, const Rules& rules, const OutputTerms& terms, const std::int32_t* left,
+                    const std::int32_t* totals, WholeScore::Scratch& s) {
+  const PayloadLayout& layout = payload.layout;
+  const std::size_t room = static_cast<std::size_t>(layout.n_outputs) + PayloadLayout::kLane;
+  if (s.left.size() < room) {
+    s.left.resize(room);
+    s.right.resize(room);
+    s.other.resize(room);
+  }
+  TermsTile job{};
+  job.shared = layout.hessian != HessianKind::kDiagonal;
+  if (job.shared) {
+    const double unit = payload.hessian_unit[0];
+    const double left_weight = left[layout.weight_channel()] * unit;
+    const double right_weight =
+        (static_cast<double>(totals[layout.weight_channel()]) - left[layout.weight_channel()]) * unit;
+    job.inverse_left = score_term(1.0, left_weight + rules.reg_lambda);
+    job.inverse_right = score_term(1.0, right_weight + rules.reg_lambda);
+  }
+  job.hessian_channel = layout.hessian_channel();
+  double sum = 0.0;
+  for (int t = 0; t < layout.n_tiles; ++t) {
+    const std::size_t first = static_cast<std::size_t>(t) * terms.padded;
+    const std::size_t output = static_cast<std::size_t>(t) * static_cast<std::size_t>(layout.outputs_per_tile);
+    job.n_outputs = layout.outputs_in(t);
+    job.left = left + t * layout.width;
+    job.totals = totals + t * layout.width;
+    job.factor = terms.factor.data() + first;
+    job.hessian_unit = terms.hessian_unit.data() + first;
+    job.lambda = terms.lambda.data() + first;
+    job.alpha = terms.alpha.data() + first;
+    job.left_terms = s.left.data() + output;
+    job.right_terms = s.right.data() + output;
+    sum += kernels().terms(job);
+  }
+  return sum;
+}
+
 std::unique_ptr<WholeScore> make_whole_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
-                                             const SparseLeaves& sparse) {
+                                             const SparseLeaves& sparse, const std::int8_t* monotone) {
   if (payload.layout.hessian == HessianKind::kFull) return std::make_unique<ExactScore>(payload, rules);
   // Leaves that hold all outputs are those of the plain objective, to the last bit.
   if (sparse.k > 0 && sparse.k < payload.layout.n_outputs)
     return std::make_unique<SparseScore>(payload, rules, terms, sparse);
+  if (monotone != nullptr) return make_monotone_score(payload, rules, terms, monotone);
   return nullptr;
 }
 

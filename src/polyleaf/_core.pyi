@@ -40,6 +40,9 @@ class TreeGrower:
         level_share: float,
         node_share: float,
         sample_key: int,
+        group_begin: npt.NDArray[np.int64] | None,
+        group_feature: npt.NDArray[np.int32] | None,
+        monotone: npt.NDArray[np.int8] | None,
         raw: npt.NDArray[np.float64] | None,
         max_depth: int,
         max_leaves: int,
@@ -54,6 +57,7 @@ class TreeGrower:
         label: npt.NDArray[np.int32] | None,
         learning_rate: float,
         histogram_bytes: int,
+        output_gains: bool,
         n_threads: int,
     ) -> dict[str, npt.NDArray[Any]]: ...
 
@@ -71,6 +75,8 @@ class SparseLabels:
         level_share: float,
         node_share: float,
         sample_key: int,
+        group_begin: npt.NDArray[np.int64] | None,
+        group_feature: npt.NDArray[np.int32] | None,
         max_depth: int,
         max_leaves: int,
         min_samples_leaf: int,

@@ -6,6 +6,7 @@ import copy
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyleaf.boosting import Dataset, Settings, TrainingResult, train
+from polyleaf.constraints import SignMatrix, has_signs, interaction_groups, monotone_signs
 from polyleaf.data.inputs import (
     Array,
     EvalInput,
@@ -33,6 +35,7 @@ from polyleaf.model import Forest
 from polyleaf.model_file import SavedModel, write_model
 from polyleaf.params import (
     DEFAULT_SKETCH_SIZE,
+    Boolean,
     EstimatorKind,
     Integer,
     base_score_vector,
@@ -65,6 +68,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     early_stopping_rounds: int | None
     objective: str | Objective | None
     importance_type: str
+    monotone_constraints: Any
     n_jobs: int | None
 
     n_features_in_: int
@@ -129,7 +133,13 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         coding = self._learn_coding(labels)
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
-        settings = self._settings(params, coding, loss.name)
+        names = getattr(checked, "feature_names_in_", None)
+        names = None if names is None else tuple(names)
+        settings = replace(
+            self._settings(params, coding, loss.name),
+            monotone=self._monotone_signs(coding, table.shape[1], names),
+            interaction=interaction_groups(params["interaction_constraints"], table.shape[1], names),
+        )
         metrics = make_metrics(
             params["eval_metric"], default=loss.default_metric, kind=coding.kind, n_labels=coding.width
         )
@@ -143,8 +153,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
         with Progress(settings.n_estimators, int(params["verbose"]), bool(evals)) as progress:
             result = train(data, eval_data, loss, metrics, settings, progress)
-        names = getattr(checked, "feature_names_in_", None)
-        self._take(result, coding, loss.name, None if names is None else tuple(names))
+        self._take(result, coding, loss.name, names)
         if result.interrupted:
             raise KeyboardInterrupt
         return self
@@ -163,6 +172,16 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         objective = DEFAULT_OBJECTIVES[coding.kind] if self.objective is None else self.objective
         curvature = getattr(self, "softmax_curvature", "p(1-p)")
         return make_loss(objective, n_outputs=coding.n_outputs, kind=coding.kind, softmax_curvature=curvature)
+
+    def _monotone_signs(
+        self, coding: TargetCoding, n_features: int, names: tuple[str, ...] | None
+    ) -> SignMatrix | None:
+        if coding.kind == "multiclass" and has_signs(self.monotone_constraints):  # by a callable objective
+            raise ValueError(
+                "monotone_constraints do not go with classes whose probabilities are a softmax: each depends "
+                "on all scores."
+            )
+        return monotone_signs(self.monotone_constraints, n_features, coding.n_outputs, names)
 
     def _settings(self, params: dict[str, Any], coding: TargetCoding, loss_name: str) -> Settings:
         """Return the parameters as plain Python numbers, with seed and threads resolved."""
@@ -225,15 +244,48 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Share of each feature in the gain or the number of splits (see `importance_type`); the sum is 1.
+        """Share of each feature in the gain, cover or number of splits (`importance_type`); the sum is 1.
 
         All shares are 0 when no tree has a split.
         """
         self._check_is_fitted()
         self._check_param("importance_type")
-        importance = self._forest.importance(self.importance_type, self.best_iteration_ + 1)
+        return self.get_importance(self.importance_type, normalize=True)
+
+    def get_importance(
+        self, kind: str = "gain", per_output: bool = False, normalize: bool = False
+    ) -> FloatArray:
+        """Return how much the trees use each feature, up to the best round.
+
+        Parameters
+        ----------
+        kind : {"gain", "cover", "split"}, default="gain"
+            What is added up for each feature: the gain of its splits, the weight of the rows they tell apart,
+            or their number.
+        per_output : bool, default=False
+            Whether to tell the outputs apart. The gain of a split is shared out to the outputs by what each
+            of them gains (which may be less than 0); its cover and number count for each output of its tree.
+        normalize : bool, default=False
+            Whether to divide by the sum over all features (and outputs).
+
+        Returns
+        -------
+        ndarray of shape (n_features,) or (n_features, n_outputs)
+
+        Raises
+        ------
+        ValueError
+            When the outputs' shares of the gain are not known: with sparse labels, ``hessian="exact"``, trees
+            of more than 1,024 outputs, and of a model file that an older version of polyleaf wrote.
+        """
+        self._check_is_fitted()
+        parameters_of(self._kind)["importance_type"].rule.check("kind", kind)
+        Boolean().check("per_output", per_output)
+        Boolean().check("normalize", normalize)
+        compute = self._forest.output_importance if per_output else self._forest.importance
+        importance = compute(kind, self.best_iteration_ + 1)
         total = importance.sum()
-        return importance / total if total > 0 else importance
+        return importance / total if normalize and total > 0 else importance
 
     def apply(self, X: Any, *, n_rounds: int | None = None) -> npt.NDArray[np.int32]:
         """Return the leaf that each row reaches in each tree.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from polyleaf.constraints import InteractionGroups, SignMatrix
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.growth.sampling import Sampler
@@ -72,6 +73,8 @@ class Settings:
     early_stopping_rounds: int | None
     seed: int
     n_threads: int
+    monotone: SignMatrix | None = None
+    interaction: InteractionGroups | None = None
 
     def rules(self) -> TreeRules:
         """Return the part that growth needs."""
@@ -145,9 +148,9 @@ def train(
     finally:
         progress.close()
     forest = trainer.forest_of(trees)
-    return TrainingResult(
-        forest, monitor.result(forest.n_rounds), monitor.best_iteration(forest.n_rounds), interrupted
-    )
+    best_iteration = monitor.best_iteration(forest.n_rounds)
+    trainer.share_gains(forest, trees[: (best_iteration + 1) * forest.trees_per_round])
+    return TrainingResult(forest, monitor.result(forest.n_rounds), best_iteration, interrupted)
 
 
 class _Trainer:
@@ -170,6 +173,7 @@ class _Trainer:
             bytree=settings.colsample_bytree,
             bylevel=settings.colsample_bylevel,
             bynode=settings.colsample_bynode,
+            groups=settings.interaction,
         )
         self._plan = StructurePlan(
             settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed
@@ -212,6 +216,7 @@ class _Trainer:
                     rows=rows.rows,
                     sample_weight=rows.weight,
                     features=features,
+                    monotone=None if settings.monotone is None else settings.monotone[:, part],
                 )
                 grown.append((tree, first))
         except OverflowError as error:
@@ -245,6 +250,24 @@ class _Trainer:
             base_score=self._base,
             unit=self.unit,
         )
+
+    def share_gains(self, forest: Forest, trees: Sequence[tuple[Tree, int]]) -> None:
+        """Tell the forest what each output gains by each feature in these trees, where they know it."""
+        features = [tree.gain_feature for tree, _ in trees if tree.gain_feature is not None]
+        gains = [tree.output_gain for tree, _ in trees if tree.output_gain is not None]
+        if len(features) < len(trees) or not trees:
+            return
+        used, row = np.unique(np.concatenate(features), return_inverse=True)
+        total = np.zeros((len(used), self._loss.n_outputs))
+        if self.trees_per_round == 1:
+            np.add.at(total, row, np.concatenate(gains))
+        else:
+            output = np.repeat([first for _, first in trees], [len(of_tree) for of_tree in features])
+            np.add.at(total, (row, output), np.concatenate(gains)[:, 0])
+        largest = np.finfo(np.float32).max
+        total = np.clip(np.nan_to_num(total * self._gain_weight), -largest, largest)
+        forest.gain_feature = used
+        forest.output_gain = total.astype(np.float32).ravel()
 
 
 class _SparseTrainer(_Trainer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,10 @@ from polyleaf.data.targets import (
 from polyleaf.losses import make_loss
 from polyleaf.model_file import read_model
 from polyleaf.params import Integer, documented
+
+# Signs per feature and perhaps output, or by feature; groups of features. A feature is an index or a name.
+MonotoneConstraints = Sequence[Any] | Array | Mapping[Any, Any]
+InteractionConstraints = Sequence[Collection[int | str]]
 
 # Raw scores computed together when predictions are sparse.
 _BLOCK_CELLS = 1 << 19
@@ -49,7 +53,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
     evals_result_ : dict
         ``evals_result_["validation_0"]["rmse"]`` has the metric of the first evaluation set after each round.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each feature in the gain or the splits of the trees.
+        Share of each feature in the gain, the cover or the splits of the trees.
 
     Examples
     --------
@@ -87,6 +91,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         sketch: str | None = "auto",
         sketch_size: int | None = None,
         scale_targets: bool = True,
+        monotone_constraints: MonotoneConstraints | None = None,
+        interaction_constraints: InteractionConstraints | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         importance_type: str = "gain",
@@ -117,6 +123,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.sketch = sketch
         self.sketch_size = sketch_size
         self.scale_targets = scale_targets
+        self.monotone_constraints = monotone_constraints
+        self.interaction_constraints = interaction_constraints
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
         self.importance_type = importance_type
@@ -188,7 +196,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         ``evals_result_["validation_0"]["cross_entropy"]`` has the metric of the first evaluation set after
         each round.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each feature in the gain or the splits of the trees.
+        Share of each feature in the gain, the cover or the splits of the trees.
 
     Examples
     --------
@@ -228,6 +236,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         sketch_size: int | None = None,
         hessian: str = "auto",
         softmax_curvature: str = "p(1-p)",
+        monotone_constraints: MonotoneConstraints | None = None,
+        interaction_constraints: InteractionConstraints | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         importance_type: str = "gain",
@@ -259,6 +269,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.sketch_size = sketch_size
         self.hessian = hessian
         self.softmax_curvature = softmax_curvature
+        self.monotone_constraints = monotone_constraints
+        self.interaction_constraints = interaction_constraints
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
         self.importance_type = importance_type
