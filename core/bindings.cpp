@@ -191,6 +191,21 @@ Gradients gradients_of(const BinnedMatrix& matrix, const RowMatrix<float>& gradi
   return out;
 }
 
+// Features are checked; they stand in groups that `begin` tells apart.
+InteractionGroups groups_of(const std::optional<Vector<std::int64_t>>& begin,
+                            const std::optional<Vector<std::int32_t>>& feature, const BinnedMatrix& matrix) {
+  if (!begin || !feature) return {};
+  const std::size_t n_groups = begin->shape(0) > 0 ? begin->shape(0) - 1 : 0;
+  expect(
+      n_groups > 0 && begin->data()[0] == 0 && begin->data()[n_groups] == static_cast<std::int64_t>(feature->shape(0)),
+      "the groups do not fit their features");
+  for (std::size_t g = 0; g < n_groups; ++g) expect(begin->data()[g] <= begin->data()[g + 1], "groups must ascend");
+  for (std::size_t i = 0; i < feature->shape(0); ++i)
+    expect(feature->data()[i] >= 0 && static_cast<std::size_t>(feature->data()[i]) < matrix.features.size(),
+           "a feature of a group is out of range");
+  return {n_groups, begin->data(), feature->data()};
+}
+
 // Rows of `values` times a matrix given by its columns (the rows of `columns`), padded with zeros to multiples of 16.
 void project(const RowMatrix<float>& values, const Matrix<float>& columns, OutMatrix<float>& out, int n_threads) {
   constexpr std::size_t kBlockRows = 256;
@@ -264,14 +279,16 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
               const std::optional<Vector<double>>& structure_weight, const Vector<double>& gain_weight,
               const Vector<double>& structure_unit, const std::optional<Vector<std::uint32_t>>& rows,
               bool all_rows_in_leaves, const std::optional<Vector<std::uint8_t>>& feature_mask, double level_share,
-              double node_share, std::uint64_t sample_key,
+              double node_share, std::uint64_t sample_key, const std::optional<Vector<std::int64_t>>& group_begin,
+              const std::optional<Vector<std::int32_t>>& group_feature,
+              const std::optional<Matrix<std::int8_t>>& monotone,
               std::optional<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>> raw, int max_depth, int max_leaves,
               int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha,
               int sparse_leaves, bool restricted, const std::string& hessian_mode,
               const std::optional<Vector<std::int32_t>>& label, const std::optional<Vector<double>>& renew_level,
               const std::optional<Matrix<double>>& renew_y, const std::optional<Vector<std::int32_t>>& renew_column,
               const std::optional<RowMatrix<double>>& renew_weight, double learning_rate, std::size_t histogram_bytes,
-              int n_threads) {
+              bool output_gains, int n_threads) {
   const std::size_t d = gradient.shape(1);
   GrowTask task;
   task.matrix = &matrix;
@@ -292,7 +309,12 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
     task.n_rows = rows->shape(0);
   }
   task.features = {data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature"),
-                   level_share, node_share, sample_key};
+                   level_share, node_share, sample_key, groups_of(group_begin, group_feature, matrix)};
+  if (monotone) {
+    expect(monotone->shape(0) == matrix.features.size() && monotone->shape(1) == d && k == d,
+           "monotone: one sign per feature and output, and no sketch");
+    task.monotone = monotone->data();
+  }
   if (raw) {
     expect_outputs(matrix, raw->shape(0), raw->shape(1), raw->stride(1), d);
     task.raw = raw->data();
@@ -307,6 +329,8 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
   settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
   expect(sparse_leaves >= 0 && sparse_leaves <= static_cast<int>(d), "sparse_leaves must lie in 0..outputs");
   expect(sparse_leaves == 0 || k == d, "sparse leaves need all outputs");
+  expect(!monotone || (sparse_leaves == 0 && hessian_mode != "exact" && hessian_mode != "exact_leaf"),
+         "monotone constraints need leaves of all outputs and a diagonal Hessian");
   settings.sparse = {sparse_leaves, restricted};
   if (hessian_mode == "exact_leaf") settings.exact = ExactHessian::kLeaves;
   if (hessian_mode == "exact") settings.exact = ExactHessian::kEverywhere;
@@ -321,6 +345,8 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
   }
   settings.learning_rate = learning_rate;
   settings.histogram_bytes = histogram_bytes;
+  expect(!output_gains || settings.exact != ExactHessian::kEverywhere, "a full Hessian's gains are of all outputs");
+  settings.output_gains = output_gains;
   settings.n_threads = n_threads;
   GrownTree tree;
   {
@@ -328,7 +354,14 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
     tree = grower.grow(task, settings);
   }
   const std::size_t width = tree.outputs.empty() ? d : static_cast<std::size_t>(sparse_leaves);
-  return to_dict(std::move(tree), width);
+  nb::dict gains;
+  if (output_gains) {
+    gains["gain_feature"] = to_numpy(std::move(tree.gain_feature));
+    gains["output_gain"] = to_numpy(std::move(tree.output_gain), d);
+  }
+  nb::dict out = to_dict(std::move(tree), width);
+  out.update(gains);
+  return out;
 }
 
 SparseLabels make_sparse_labels(const Vector<std::int64_t>& row_begin, const Vector<std::int32_t>& label,
@@ -350,9 +383,10 @@ SparseLabels make_sparse_labels(const Vector<std::int64_t>& row_begin, const Vec
 nb::dict grow_sparse(SparseLabels& labels, const BinnedMatrix& matrix, const std::optional<Vector<double>>& weight,
                      const std::optional<Vector<std::uint32_t>>& rows,
                      const std::optional<Vector<std::uint8_t>>& feature_mask, double level_share, double node_share,
-                     std::uint64_t sample_key, int max_depth, int max_leaves, int min_samples_leaf,
-                     double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha,
-                     int sparse_leaves, bool restricted, double learning_rate, int n_threads) {
+                     std::uint64_t sample_key, const std::optional<Vector<std::int64_t>>& group_begin,
+                     const std::optional<Vector<std::int32_t>>& group_feature, int max_depth, int max_leaves,
+                     int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda,
+                     double reg_alpha, int sparse_leaves, bool restricted, double learning_rate, int n_threads) {
   expect(matrix.n_rows == labels.n_rows(), "the table has another number of rows");
   expect(sparse_leaves >= 1 && static_cast<std::size_t>(sparse_leaves) <= labels.n_outputs(),
          "sparse_leaves must lie in 1..outputs");
@@ -365,7 +399,7 @@ nb::dict grow_sparse(SparseLabels& labels, const BinnedMatrix& matrix, const std
     task.n_rows = rows->shape(0);
   }
   task.features = {data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature"),
-                   level_share, node_share, sample_key};
+                   level_share, node_share, sample_key, groups_of(group_begin, group_feature, matrix)};
   GrowSettings settings;
   settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
   settings.sparse = {sparse_leaves, restricted};
@@ -596,17 +630,18 @@ NB_MODULE(_core, m) {
            "weight"_a.none(), "unit"_a, "structure_gradient"_a, "structure_hessian"_a.none(),
            "structure_curvature"_a.none(), "structure_weight"_a.none(), "gain_weight"_a, "structure_unit"_a,
            "rows"_a.none(), "all_rows_in_leaves"_a, "feature_mask"_a.none(), "level_share"_a, "node_share"_a,
-           "sample_key"_a, "raw"_a.noconvert().none(), "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a,
-           "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a,
-           "hessian_mode"_a, "label"_a.none(), "renew_level"_a.none(), "renew_y"_a.none(), "renew_column"_a.none(),
-           "renew_weight"_a.none(), "learning_rate"_a, "histogram_bytes"_a, "n_threads"_a);
+           "sample_key"_a, "group_begin"_a.none(), "group_feature"_a.none(), "monotone"_a.none(),
+           "raw"_a.noconvert().none(), "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a,
+           "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "hessian_mode"_a,
+           "label"_a.none(), "renew_level"_a.none(), "renew_y"_a.none(), "renew_column"_a.none(),
+           "renew_weight"_a.none(), "learning_rate"_a, "histogram_bytes"_a, "output_gains"_a, "n_threads"_a);
 
   nb::class_<SparseLabels>(m, "SparseLabels", "Labels and scores of GBDT-sparse, which grows its trees from them.")
       .def(nb::new_(&make_sparse_labels), "row_begin"_a, "label"_a, "n_outputs"_a)
       .def("grow", &grow_sparse, nb::kw_only(), "matrix"_a, "weight"_a.none(), "rows"_a.none(), "feature_mask"_a.none(),
-           "level_share"_a, "node_share"_a, "sample_key"_a, "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a,
-           "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a,
-           "learning_rate"_a, "n_threads"_a)
+           "level_share"_a, "node_share"_a, "sample_key"_a, "group_begin"_a.none(), "group_feature"_a.none(),
+           "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a,
+           "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "learning_rate"_a, "n_threads"_a)
       .def("add", &add_to_sparse, "value_begin"_a, "values"_a, "value_output"_a, "width"_a, "n_threads"_a);
 
   nb::class_<ForestPredictor>(m, "ForestPredictor", "A forest packed for prediction.")

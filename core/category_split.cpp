@@ -238,8 +238,9 @@ void CategoryFinder::put_in_order(Scan& scan, std::size_t first, std::size_t n) 
 }
 
 double CategoryFinder::score(Scan& scan, const std::int32_t* left, const std::int32_t* totals, double enough) const {
-  if (whole_ != nullptr) return whole_->children(left, totals, enough, scan.scratch);
-  return children_terms(payload_, rules_, terms_, left, totals, scan.scratch);
+  // Bounds have no say: monotone constraints do not go with categories.
+  if (whole_ != nullptr) return whole_->children(left, totals, {-1, nullptr}, enough, scan.scratch);
+  return output_terms(payload_, rules_, terms_, left, totals, scan.scratch);
 }
 
 BestCandidate CategoryFinder::best_of_feature(Scan& scan, const FeatureTile& tile, std::size_t position,

@@ -6,6 +6,8 @@
 #include "best_first.hpp"
 #include "histogram_search.hpp"
 #include "leaves.hpp"
+#include "monotone.hpp"
+#include "output_gain.hpp"
 #include "renew_leaves.hpp"
 
 namespace polyleaf {
@@ -23,9 +25,10 @@ GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
   const OutputTerms terms(payload_, settings.rules, task.gain_weight, task.structure_unit);
   RootMoments moments;
   if (matrix.has_categories()) moments = root_moments(task.structure, rows_, settings.n_threads);
-  HistogramSearch search(matrix, payload_, settings.rules, terms, rows_,
-                         {settings.sparse, task.features, settings.histogram_bytes, settings.n_threads, moments},
-                         histograms_);
+  HistogramSearch search(
+      matrix, payload_, settings.rules, terms, rows_,
+      {settings.sparse, task.features, settings.histogram_bytes, settings.n_threads, moments, task.monotone},
+      histograms_);
   BestFirst growth(matrix, settings.rules, search, rows_, spare_, settings.n_threads);
   const BestFirst::Order order = growth.run();
   std::vector<LeafRows> leaves = leaf_rows(order);
@@ -36,8 +39,10 @@ GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
     place_unseen(matrix, order, tree);
     leaves = gather_all_rows(matrix, settings.n_threads, rows_, tree);
   }
-  fill_leaves(task, settings, rows_.data(), leaves, tree);
+  const std::vector<double> leaf_sums = fill_leaves(task, settings, rows_.data(), leaves, tree);
   if (task.renewal.level != nullptr) renew_leaves(task, settings, rows_.data(), leaves, tree);
+  if (task.monotone != nullptr) clip_leaves(order, payload_, settings.learning_rate, tree);
+  if (settings.output_gains) share_gains(task, settings, payload_, order, leaf_sums, tree);
   sum_up(tree);
   if (!gather) place_unseen(matrix, order, tree);
   if (task.raw != nullptr) add_to_raw(task, settings, rows_.data(), leaves, tree);

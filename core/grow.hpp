@@ -23,6 +23,7 @@ struct GrowSettings {
   double learning_rate = 1.0;
   std::size_t histogram_bytes = 0;  // memory for histograms kept for subtraction
   int n_threads = 1;
+  bool output_gains = false;  // whether gains are shared out to the outputs
 };
 
 // Which leaf values are renewed from the residuals once the structure stands (renew_leaves.hpp).
@@ -47,7 +48,8 @@ struct GrowTask {
   std::size_t n_rows = 0;
   bool all_rows_in_leaves = false;  // leaf values are made of all rows, not of the sample only
   FeatureSample features;
-  double* raw = nullptr;  // predictions of all rows, to which the tree is added
+  const std::int8_t* monotone = nullptr;  // signs of monotone constraints, features x outputs; null: none
+  double* raw = nullptr;                  // predictions of all rows, to which the tree is added
   std::size_t raw_stride = 0;
   Renewal renewal;  // needs `raw`
 };

@@ -23,11 +23,13 @@ struct GrownTree {
   std::vector<std::uint32_t> category_bits;
   std::vector<std::int32_t> left;  // the right child is the next; a leaf has -1
   std::vector<double> gain;
-  std::vector<double> cover;          // sum of weights
-  std::vector<std::int64_t> count;    // rows
-  std::vector<std::int32_t> leaf;     // which row of values; -1 for inner nodes
-  std::vector<float> values;          // leaves x outputs (or k of them), learning rate applied
-  std::vector<std::int32_t> outputs;  // sparse leaves: which output each value belongs to; else empty
+  std::vector<double> cover;               // sum of weights
+  std::vector<std::int64_t> count;         // rows
+  std::vector<std::int32_t> leaf;          // which row of values; -1 for inner nodes
+  std::vector<float> values;               // leaves x outputs (or k of them), learning rate applied
+  std::vector<std::int32_t> outputs;       // sparse leaves: which output each value belongs to; else empty
+  std::vector<std::int32_t> gain_feature;  // the features of the splits, ascending, where gains are shared out
+  std::vector<double> output_gain;         // and what each output gains by each of them
 };
 
 // The rows of one leaf, as positions in the array of row numbers.

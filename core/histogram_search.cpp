@@ -45,7 +45,7 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const Payload& payl
       rules_(rules),
       rows_(rows),
       options_(options),
-      whole_(make_whole_score(payload, rules, terms, options.sparse)),
+      whole_(make_whole_score(payload, rules, terms, options.sparse, options.monotone)),
       finder_(matrix, payload, rules, terms, whole_.get()),
       categories_(matrix, payload, rules, terms, finder_, whole_.get()),
       histograms_(histograms),
@@ -96,7 +96,11 @@ void HistogramSearch::search_root(Node& root) {
   const Team team{options_.n_threads, 0};
   root.totals = sum_payload(root, team);
   categories_.set_root(root.totals.data(), options_.moments);
-  if (whole_ != nullptr) root.held = whole_->held_by_root(root.totals.data(), scratch_[0].whole);
+  if (whole_ != nullptr) {
+    root.held = whole_->held_by_root(root.totals.data(), scratch_[0].whole);
+    whole_->bound_root(root.totals.data(), root.bounds);
+  }
+  features_.start(root);
   if (!may_split(root, rules_)) return;
   if (root.n_rows() <= few_rows_) return evaluate_rows(root, team);
   if (keeps_histogram(root)) root.slot = pool_.acquire();
@@ -112,9 +116,14 @@ void HistogramSearch::search_children(Node& parent, Node& left, Node& right, con
     large.totals = parent.totals;
     for (std::size_t c = 0; c < small.totals.size(); ++c) large.totals[c] -= small.totals[c];
   }
-  if (whole_ != nullptr)
+  if (whole_ != nullptr) {
     whole_->held_by_children(left.totals.data(), parent.totals.data(), left.held, right.held,
                              scratch_of(team.member).whole);
+    whole_->bound_children(left.totals.data(), parent.totals.data(),
+                           finder_.ordering_feature(parent.split.feature, parent.split.bin), parent.bounds, left.bounds,
+                           right.bounds);
+  }
+  features_.inherit(parent, left, right);
   parent.totals = {};
   if (search)
     evaluate_children(parent, small, large, team);
@@ -183,6 +192,8 @@ void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot, cons
     ThreadScratch& scratch = scratch_of(thread);
     scratch.built.feature_mask = scratch.built_categories.feature_mask = built_mask;
     scratch.derived.feature_mask = scratch.derived_categories.feature_mask = derived_mask;
+    scratch.built.bounds = &built->bounds;
+    scratch.derived.bounds = derived != nullptr ? &derived->bounds : nullptr;
     evaluate_tile(tile, scratch, *built, derived, parent_slot, found);
   });
   accept(*built, found, 0, own);
@@ -193,7 +204,7 @@ void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot, cons
 void HistogramSearch::accept(Node& node, Found& found, std::size_t first, ThreadScratch& scratch) {
   BestCandidate best;
   for (std::size_t at = first; at < found.best.size(); at += 2) best.merge(found.best[at]);
-  const double own_score = whole_ != nullptr ? whole_->node(node.totals.data(), node.held, scratch.whole)
+  const double own_score = whole_ != nullptr ? whole_->node(node.totals.data(), node.held, node.bounds, scratch.whole)
                                              : finder_.node_score(node.totals.data());
   const std::size_t involved =
       node.held.empty() ? static_cast<std::size_t>(payload_.layout.n_outputs) : node.held.size();

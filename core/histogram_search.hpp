@@ -36,7 +36,8 @@ class HistogramSearch : public SplitSearch {
     FeatureSample features;
     std::size_t histogram_bytes = 0;  // memory for histograms kept for subtraction
     int n_threads = 1;
-    RootMoments moments;  // only needed where features are categorical
+    RootMoments moments;                    // only needed where features are categorical
+    const std::int8_t* monotone = nullptr;  // features x outputs; null: no constraints
   };
   // `histograms` is memory kept between trees.
   HistogramSearch(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules, const OutputTerms& terms,

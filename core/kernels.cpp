@@ -408,30 +408,41 @@ void estimate(const ScanTile& t) {
     one ? estimate_steps<1, false>(t) : estimate_steps<2, false>(t);
 }
 
-double terms(const TermsTile& t) {
+template <bool Shared>
+double terms_of(const TermsTile& t) {
+  const std::int32_t* left = t.left;
+  const std::int32_t* totals = t.totals;
   double lane[kLane] = {0};
   for (int j = 0; j < t.n_outputs; j += kLane) {
+    const double* factor = t.factor + j;
+    const double* alpha = t.alpha + j;
     // Reads past the outputs meet a factor of 0 and a lambda of 1.
+    double sl[kLane], sr[kLane];
     for (int l = 0; l < kLane; ++l) {
-      const double gl = soft_threshold(t.left[j + l], t.alpha[j + l]);
-      const double gr = soft_threshold(static_cast<double>(t.totals[j + l]) - t.left[j + l], t.alpha[j + l]);
-      double sl, sr;
-      if (t.shared) {
-        sl = gl * gl * t.inverse_left;
-        sr = gr * gr * t.inverse_right;
+      const double gl = soft_threshold(left[j + l], alpha[l]);
+      const double gr = soft_threshold(static_cast<double>(totals[j + l]) - left[j + l], alpha[l]);
+      if (Shared) {
+        sl[l] = gl * gl * t.inverse_left;
+        sr[l] = gr * gr * t.inverse_right;
       } else {
-        const double hl = t.left[t.hessian_channel + j + l];
-        const double hr = static_cast<double>(t.totals[t.hessian_channel + j + l]) - hl;
-        sl = score_term(gl, hl * t.hessian_unit[j + l] + t.lambda[j + l]);
-        sr = score_term(gr, hr * t.hessian_unit[j + l] + t.lambda[j + l]);
+        const double hl = left[t.hessian_channel + j + l];
+        const double hr = static_cast<double>(totals[t.hessian_channel + j + l]) - hl;
+        sl[l] = score_term(gl, hl * t.hessian_unit[j + l] + t.lambda[j + l]);
+        sr[l] = score_term(gr, hr * t.hessian_unit[j + l] + t.lambda[j + l]);
       }
-      t.left_terms[j + l] = t.factor[j + l] * sl;
-      t.right_terms[j + l] = t.factor[j + l] * sr;
-      lane[l] += t.factor[j + l] * (sl + sr);
     }
+    double* left_terms = t.left_terms + j;
+    double* right_terms = t.right_terms + j;
+    double weight[kLane];
+    for (int l = 0; l < kLane; ++l) weight[l] = factor[l];
+    for (int l = 0; l < kLane; ++l) left_terms[l] = weight[l] * sl[l];
+    for (int l = 0; l < kLane; ++l) right_terms[l] = weight[l] * sr[l];
+    for (int l = 0; l < kLane; ++l) lane[l] += weight[l] * (sl[l] + sr[l]);
   }
   return sum_lanes(lane);
 }
+
+double terms(const TermsTile& t) { return t.shared ? terms_of<true>(t) : terms_of<false>(t); }
 
 // Sums of one row with up to kColumns columns of the matrix, which are padded with zeros to whole vectors.
 constexpr int kColumns = 8;

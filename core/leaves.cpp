@@ -34,9 +34,6 @@ int threads_for(const GrowTask& task, const GrowSettings& settings) {
   return cells < kParallelGathers ? 1 : settings.n_threads;
 }
 
-// A vanishing Hessian without regularisation may ask for more than a float can hold.
-float stored(double value) { return static_cast<float>(std::clamp(value, -kLargest, kLargest)); }
-
 // Eq. 13: the Newton step with the full Hessian of the softmax.
 std::vector<double> exact_values(const Gradients& in, const std::uint32_t* rows, const LeafRows& leaf,
                                  const double* gradient_sums, const Rules& rules) {
@@ -57,8 +54,6 @@ std::vector<double> exact_values(const Gradients& in, const std::uint32_t* rows,
   for (double& v : value) v = -v;
   return value;
 }
-
-bool has_own_hessian(const Gradients& in) { return in.hessian != nullptr || in.hessian_rule != Term::kItself; }
 
 // Adds gradients (d), then Hessians (d, if there are any of each output).
 void sum_gradients(const Gradients& in, const std::uint32_t* rows, std::size_t n_rows, double* out) {
@@ -103,8 +98,12 @@ void add_outside_sample(const GrowTask& task, const GrowSettings& settings, cons
 
 }  // namespace
 
-void fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
-                 const std::vector<LeafRows>& leaves, GrownTree& tree) {
+bool has_own_hessian(const Gradients& in) { return in.hessian != nullptr || in.hessian_rule != Term::kItself; }
+
+float stored_value(double value) { return static_cast<float>(std::clamp(value, -kLargest, kLargest)); }
+
+std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
+                                const std::vector<LeafRows>& leaves, GrownTree& tree) {
   const Gradients& in = task.gradients;
   const auto d = static_cast<std::size_t>(in.n_outputs);
   const std::vector<Chunk> chunks = chunks_of(leaves);
@@ -132,9 +131,9 @@ void fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::
     parallel_for(settings.n_threads, leaves.size(), [&](std::size_t leaf, int) {
       const std::vector<double> value =
           exact_values(in, rows, leaves[leaf], total.data() + leaf * stride, settings.rules);
-      for (std::size_t j = 0; j < d; ++j) tree.values[leaf * d + j] = stored(settings.learning_rate * value[j]);
+      for (std::size_t j = 0; j < d; ++j) tree.values[leaf * d + j] = stored_value(settings.learning_rate * value[j]);
     });
-    return;
+    return total;
   }
   const Rules& rules = settings.rules;
   for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
@@ -143,9 +142,11 @@ void fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::
       const std::size_t j = tree.outputs.empty() ? i : static_cast<std::size_t>(tree.outputs[leaf * width + i]);
       const double hessian = has_own_hessian(in) ? sum[d + j] : sum[2 * d];
       const double gradient = soft_threshold(sum[j], rules.reg_alpha / task.unit[j]);
-      tree.values[leaf * width + i] = stored(settings.learning_rate * leaf_value(gradient, hessian + rules.reg_lambda));
+      tree.values[leaf * width + i] =
+          stored_value(settings.learning_rate * leaf_value(gradient, hessian + rules.reg_lambda));
     }
   }
+  return total;
 }
 
 void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,

@@ -8,6 +8,7 @@
 #include "category_sides.hpp"
 #include "rules.hpp"
 #include "threads.hpp"
+#include "value_bounds.hpp"
 
 namespace polyleaf {
 
@@ -25,6 +26,8 @@ struct Node {
   double path_minimum = std::numeric_limits<double>::infinity();
   std::vector<std::int32_t> totals;  // sums of its rows, with PayloadLayout::kSlack
   std::vector<std::int32_t> held;    // sparse leaves: the outputs it says something about
+  ValueBounds bounds;                // monotone constraints
+  std::vector<std::int32_t> groups;  // interaction constraints: those that hold all features on the way to it
 
   std::size_t n_rows() const { return end - begin; }
 };

@@ -55,6 +55,45 @@ POLYLEAF_RULE double split_gain(double children_score, double parent_score) {
   return gain > kRounding * children_score ? gain : 0;
 }
 
+// A value within bounds.
+POLYLEAF_RULE double bounded(double value, double low, double high) {
+  return value < low ? low : value > high ? high : value;
+}
+
+// One output's term of the score of a leaf that says `value`, be it eq. 15's or not: -2 times its objective. Where
+// nothing holds the output down (H + lambda = 0), it has no say.
+POLYLEAF_RULE double value_term(double gradient, double denominator, double alpha, double value) {
+  const double magnitude = value < 0 ? -value : value;
+  return denominator > 0 ? -2 * gradient * value - denominator * value * value - 2 * alpha * magnitude : 0;
+}
+
+// The sum of the magnitudes that make up the term.
+POLYLEAF_RULE double value_magnitude(double gradient, double denominator, double alpha, double value) {
+  const double magnitude = value < 0 ? -value : value;
+  const double slope = (gradient < 0 ? -gradient : gradient) + alpha;
+  return denominator > 0 ? 2 * slope * magnitude + denominator * value * value : 0;
+}
+
+struct SiblingValues {
+  double left;
+  double right;
+};
+
+// The best values of two sibling leaves within the bounds, of which the right one's may not lie below the left one's
+// (sign 1) or above it (sign -1). Where their own values would, both say the best common one, the pooled value.
+POLYLEAF_RULE SiblingValues sibling_values(double left, double left_denominator, double right, double right_denominator,
+                                           double alpha, int sign, double low, double high) {
+  SiblingValues value = {leaf_value(soft_threshold(left, alpha), left_denominator),
+                         leaf_value(soft_threshold(right, alpha), right_denominator)};
+  if (sign * value.left > sign * value.right) {
+    const double pooled = leaf_value(soft_threshold(left + right, 2 * alpha), left_denominator + right_denominator);
+    // It lies between the two, but for rounding and where one of them has no curvature.
+    value.left = value.right =
+        sign > 0 ? bounded(pooled, value.right, value.left) : bounded(pooled, value.left, value.right);
+  }
+  return {bounded(value.left, low, high), bounded(value.right, low, high)};
+}
+
 struct Candidate {
   double score = -1;  // of both children; below 0: no candidate
   int feature = -1;

@@ -133,6 +133,7 @@ void SparseSearch::search_root(Node& root) {
   const Compact sums = compact(root);
   compute_terms(sums, sums.totals.data(), sums.weight, scratch_[0]);
   root.held = choose(scratch_[0].terms.left, sums.outputs, scratch_[0]);
+  features_.start(root);
   search(root, sums);
 }
 
@@ -153,6 +154,7 @@ void SparseSearch::search_children(Node& parent, Node& left, Node& right, const 
     left.held = choose(s.terms.left, both.outputs, s);
     right.held = choose(s.terms.right, both.outputs, s);
   }
+  features_.inherit(parent, left, right);
   search(left, left_sums);
   search(right, compact(right));
 }

@@ -101,6 +101,19 @@ double SplitFinder::mean_hessian(const std::int32_t* sums) const {
   return sum / layout.n_outputs;
 }
 
+// The last bin that goes left. Where values are bounded, a split that tells missing values from the rest is made at the
+// very last one: it orders nothing then.
+int SplitFinder::bin_of(const Scan& scan, const FeatureTile& tile, std::size_t position, std::size_t step,
+                        const std::int32_t* totals) const {
+  if (whole_ != nullptr && scan.bounds != nullptr && !scan.bounds->low.empty() && scan.missing_seen[position] != 0) {
+    const std::size_t stride = payload_.layout.n_channels();
+    const std::int64_t n_values = node_count(totals) - node_count(scan.missing.data() + position * stride);
+    if (node_count(scan.left.data() + step * stride) == n_values)
+      return static_cast<int>(matrix_.features[static_cast<std::size_t>(tile.features[position])].n_value_bins) - 1;
+  }
+  return static_cast<int>(scan.steps[step].slot - tile.slot_begin[position]);
+}
+
 const std::int32_t* SplitFinder::missing_bin(const FeatureTile& tile, std::size_t position,
                                              const std::int32_t* histogram) const {
   const FeatureBins& bins = matrix_.features[static_cast<std::size_t>(tile.features[position])];
@@ -272,6 +285,8 @@ void SplitFinder::score_whole(Scan& scan, const FeatureTile& tile, const std::in
   double enough = -1.0;  // the best score so far: no candidate below it needs an exact one
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     for (std::size_t s = scan.step_begin[position]; s < scan.step_begin[position + 1]; ++s) {
+      const int bin = bin_of(scan, tile, position, s, totals);
+      const WholeScore::Place place{ordering_feature(tile.features[position], bin), scan.bounds};
       for (const bool missing_left : {false, true}) {
         if (!(missing_left ? scan.steps[s].left_allowed : scan.steps[s].right_allowed)) continue;
         const std::int32_t* left = scan.left.data() + s * stride;
@@ -281,9 +296,9 @@ void SplitFinder::score_whole(Scan& scan, const FeatureTile& tile, const std::in
           left = scan.with_missing.data();
         }
         const std::size_t at = 2 * s + (missing_left ? 1 : 0);
-        scan.left_weight[at] = mean_hessian(left);
+        if (rules_.min_child_weight > 0) scan.left_weight[at] = mean_hessian(left);
         if (!heavy_enough(scan.left_weight[at], totals)) continue;
-        scan.score[at] = whole_->children(left, totals, enough, scan.scratch);
+        scan.score[at] = whole_->children(left, totals, place, enough, scan.scratch);
         enough = std::max(enough, scan.score[at]);
       }
     }
@@ -412,7 +427,7 @@ BestCandidate SplitFinder::best(Scan& scan, const FeatureTile& tile, const std::
         Candidate candidate;
         candidate.score = scan.score[at];
         candidate.feature = tile.features[position];
-        candidate.bin = static_cast<int>(step.slot - tile.slot_begin[position]);
+        candidate.bin = bin_of(scan, tile, position, s, totals);
         candidate.missing_left = missing_left;
         candidate.missing_seen = scan.missing_seen[position] != 0;
         best.offer(candidate);

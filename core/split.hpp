@@ -47,12 +47,18 @@ class SplitFinder {
 
   // Sum over outputs of T(G)^2 / (H + lambda) of a whole node.
   double node_score(const std::int32_t* totals) const;
+  // The feature by whose values the sides of a split are ordered; -1 where the right one has missing values only.
+  int ordering_feature(int feature, int bin) const {
+    const auto n_bins = static_cast<int>(matrix_.features[static_cast<std::size_t>(feature)].n_value_bins);
+    return bin + 1 < n_bins ? feature : -1;
+  }
   std::int64_t node_count(const std::int32_t* totals) const { return totals[payload_.layout.count_channel()]; }
 
   // The candidates of one node in one tile of features. `begin` lists them from the first output tile's histogram,
   // `add` sums the scores of one output tile, `best` picks.
   struct Scan {
     const std::uint8_t* feature_mask = nullptr;  // 1 where a feature may be used; null: all. Set before `begin`.
+    const ValueBounds* bounds = nullptr;         // of the node. Set before `begin`.
     std::size_t n_steps = 0;
     std::vector<Step> steps;  // of these the first n_steps; so with the numbers per step
     std::vector<std::size_t> step_begin;
@@ -92,6 +98,8 @@ class SplitFinder {
   static bool allowed(const Scan& scan, int feature) {
     return scan.feature_mask == nullptr || scan.feature_mask[feature] != 0;
   }
+  int bin_of(const Scan& scan, const FeatureTile& tile, std::size_t position, std::size_t step,
+             const std::int32_t* totals) const;
   const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram) const;
   void clear(Scan& scan, const FeatureTile& tile) const;
   struct Counts {  // of the count and the weight channel

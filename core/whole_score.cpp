@@ -2,6 +2,7 @@
 
 #include "full_hessian.hpp"
 #include "kernels.hpp"
+#include "monotone.hpp"
 #include "split.hpp"
 #include "top_k.hpp"
 
@@ -17,7 +18,8 @@ class SparseScore : public WholeScore {
         sparse_(sparse),
         d_(static_cast<std::size_t>(payload.layout.n_outputs)) {}
 
-  double children(const std::int32_t* left, const std::int32_t* totals, double enough, Scratch& s) const override {
+  double children(const std::int32_t* left, const std::int32_t* totals, const Place&, double enough,
+                  Scratch& s) const override {
     const double all = compute_terms(left, totals, s);
     if (all <= enough) return all;  // k of the terms are no more than all of them
     if (sparse_.restricted) {
@@ -27,7 +29,8 @@ class SparseScore : public WholeScore {
     return top(s.left, s) + top(s.right, s);
   }
 
-  double node(const std::int32_t* totals, const std::vector<std::int32_t>& held, Scratch& s) const override {
+  double node(const std::int32_t* totals, const std::vector<std::int32_t>& held, const ValueBounds&,
+              Scratch& s) const override {
     compute_terms(totals, totals, s);
     double score = 0.0;
     for (const std::int32_t j : held) score += s.left[static_cast<std::size_t>(j)];
@@ -53,7 +56,7 @@ class SparseScore : public WholeScore {
 
  private:
   double compute_terms(const std::int32_t* left, const std::int32_t* totals, Scratch& s) const {
-    return children_terms(payload_, rules_, terms_, left, totals, s);
+    return output_terms(payload_, rules_, terms_, left, totals, s);
   }
 
   double top(const std::vector<double>& terms, Scratch& s) const {
@@ -75,7 +78,8 @@ class ExactScore : public WholeScore {
   ExactScore(const Payload& payload, const Rules& rules)
       : payload_(payload), rules_(rules), d_(payload.layout.n_outputs) {}
 
-  double children(const std::int32_t* left, const std::int32_t* totals, double, Scratch& s) const override {
+  double children(const std::int32_t* left, const std::int32_t* totals, const Place&, double,
+                  Scratch& s) const override {
     s.other.resize(payload_.layout.n_channels());
     for (std::size_t c = 0; c < s.other.size(); ++c) s.other[c] = left[c];
     const double score = quadratic(s);
@@ -83,7 +87,8 @@ class ExactScore : public WholeScore {
     return score + quadratic(s);
   }
 
-  double node(const std::int32_t* totals, const std::vector<std::int32_t>&, Scratch& s) const override {
+  double node(const std::int32_t* totals, const std::vector<std::int32_t>&, const ValueBounds&,
+              Scratch& s) const override {
     s.other.assign(totals, totals + payload_.layout.n_channels());
     return quadratic(s);
   }
@@ -114,8 +119,8 @@ class ExactScore : public WholeScore {
 
 }  // namespace
 
-double children_terms(const Payload& payload, const Rules& rules, const OutputTerms& terms, const std::int32_t* left,
-                      const std::int32_t* totals, WholeScore::Scratch& s) {
+double output_terms(const Payload& payload, const Rules& rules, const OutputTerms& terms, const std::int32_t* left,
+                    const std::int32_t* totals, WholeScore::Scratch& s) {
   const PayloadLayout& layout = payload.layout;
   const std::size_t room = static_cast<std::size_t>(layout.n_outputs) + PayloadLayout::kLane;
   if (s.left.size() < room) {
@@ -153,11 +158,12 @@ double children_terms(const Payload& payload, const Rules& rules, const OutputTe
 }
 
 std::unique_ptr<WholeScore> make_whole_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
-                                             const SparseLeaves& sparse) {
+                                             const SparseLeaves& sparse, const std::int8_t* monotone) {
   if (payload.layout.hessian == HessianKind::kFull) return std::make_unique<ExactScore>(payload, rules);
   // Leaves that hold all outputs are those of the plain objective, to the last bit.
   if (sparse.k > 0 && sparse.k < payload.layout.n_outputs)
     return std::make_unique<SparseScore>(payload, rules, terms, sparse);
+  if (monotone != nullptr) return make_monotone_score(payload, rules, terms, monotone);
   return nullptr;
 }
 

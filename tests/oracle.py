@@ -4,7 +4,8 @@ It follows GBDT-MO (Zhang & Jung) under the paper's own names: g and h are the g
 the Hessian of every row, G and H their sums over a node, d the number of outputs. Read from top to bottom:
 
     inputs  ->  score of a node (eq. 15, 16; exact Hessian: eq. 13, 14)  ->  sparse leaves (Algorithms 3, 4)
-            ->  histogram (Algorithm 1)  ->  split finding (Algorithm 2; categories)  ->  growth (Algorithm 5)
+            ->  monotone and interaction constraints  ->  histogram (Algorithm 1)
+            ->  split finding (Algorithm 2; categories)  ->  growth (Algorithm 5)
             ->  losses and boosting  ->  bins
 
 The compiled core must grow the same trees; problems.py draws problems to compare on. Nothing here imports
@@ -47,6 +48,8 @@ class Rules:
     sparse_leaves: int | None = None  # k: outputs that a node holds, the others predict 0; None: all
     sparse_mode: Literal["unrestricted", "restricted"] = "restricted"  # Algorithm 3 or 4
     hessian: Literal["diagonal", "exact", "exact_leaf"] = "diagonal"  # where the full Hessian is used
+    monotone: Ints | None = None  # (m, d) 1: the output may only rise with the feature, -1: fall; None: all 0
+    groups: tuple[frozenset[int], ...] | None = None  # features that may meet on a path; None: all
 
     def __post_init__(self) -> None:
         if self.hessian == "diagonal":
@@ -185,14 +188,31 @@ def score(node: Sums, rules: Rules, held: Bools | None = None) -> Floats:
     return np.asarray(np.where(held, terms(node, rules), 0.0).sum(axis=-1))
 
 
-def split_gain(parent: Sums, left: Sums, right: Sums, rules: Rules, held: Bools | None = None) -> Floats:
+def split_gain(
+    parent: Sums,
+    left: Sums,
+    right: Sums,
+    rules: Rules,
+    held: Bools | None = None,
+    limits: "Limits | None" = None,
+    sign: Ints | None = None,
+) -> Floats:
     """The gain of a split (eq. 9 with eq. 16), -inf where the rules forbid it; held: the parent's outputs.
 
-    A difference within rounding of 0 is no gain.
+    A difference within rounding of 0 is no gain. With monotone constraints, limits are those of the parent,
+    and sign (..., d) is how the split orders the values of its children.
     """
-    of_left, of_right = outputs_of_children(left, right, rules)
-    children = score(left, rules, of_left) + score(right, rules, of_right)
-    gain = 0.5 * (children - score(parent, rules, held))
+    if rules.monotone is None:
+        of_left, of_right = outputs_of_children(left, right, rules)
+        children = score(left, rules, of_left) + score(right, rules, of_right)
+        own = score(parent, rules, held)
+    else:
+        assert limits is not None
+        assert sign is not None
+        of_left, of_right = sibling_values(left, right, rules, limits, sign)
+        children = score_of_values(left, rules, of_left) + score_of_values(right, rules, of_right)
+        own = score_of_values(parent, rules, limits.clip(leaf_value(parent, rules)))
+    gain = 0.5 * (children - own)
     gain = np.where((gain > 0) & (gain <= ROUNDING * children), 0.0, gain)
     allowed = (
         (np.minimum(left.cnt, right.cnt) >= max(rules.min_samples_leaf, 1))
@@ -227,6 +247,96 @@ def outputs_of_children(left: Sums, right: Sums, rules: Rules) -> tuple[Bools, B
     return shared, shared
 
 
+# ---- Monotone and interaction constraints: what the splits above a node leave open to it --------------
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The values of all leaves below a node lie between low and high; its path used these features."""
+
+    low: Floats  # (d,)
+    high: Floats
+    used: frozenset[int] = frozenset()
+
+    def clip(self, value: Floats) -> Floats:
+        return np.clip(value, self.low, self.high)
+
+
+def no_limits(problem: Problem) -> Limits:
+    return Limits(np.full(problem.n_outputs, -np.inf), np.full(problem.n_outputs, np.inf))
+
+
+def may_meet(k: int, used: frozenset[int], rules: Rules) -> bool:
+    """Whether feature k shares a group with all features of a path; one in no group is on its own."""
+    if rules.groups is None:
+        return True
+    grouped = frozenset().union(*rules.groups)
+    groups = [*rules.groups, *([frozenset({k})] if k not in grouped else [])]
+    return any(used | {k} <= group for group in groups)
+
+
+def has_values_above(problem: Problem, k: int) -> Bools:
+    """(n_value_bins,): whether the table has values of feature k above each bin."""
+    present = problem.codes[problem.codes[:, k] < problem.n_value_bins[k], k]
+    return np.arange(problem.n_value_bins[k]) < max(present, default=-1)
+
+
+def signs_of_splits(problem: Problem, k: int) -> Ints:
+    """(n_value_bins, d): how a split of feature k at each bin orders the outputs.
+
+    Above the last value there are only missing ones, which are not ordered.
+    """
+    monotone = problem.rules.monotone
+    signs = np.zeros(problem.n_outputs, dtype=np.int64) if monotone is None else monotone[k]
+    return np.where(has_values_above(problem, k)[:, None], signs, 0)
+
+
+def tells_missing_apart_too_low(problem: Problem, hist: Sums, k: int) -> Bools:
+    """Whether each bin has all of a node's values below it, but not all of the table's.
+
+    To tell missing values from the rest, nothing need be ordered: such a split is made at the last value.
+    """
+    values_above = hist.cnt[:-1].sum() - hist.cnt[:-1].cumsum()
+    return (values_above == 0) & has_values_above(problem, k)
+
+
+def sibling_values(
+    left: Sums, right: Sums, rules: Rules, limits: Limits, sign: Ints
+) -> tuple[Floats, Floats]:
+    """The best values of two leaves that are in order; where their own are not, the best common one."""
+    v_left, v_right = leaf_value(left, rules), leaf_value(right, rules)
+    curvature = (left.H + rules.reg_lambda) + (right.H + rules.reg_lambda)
+    pooled = -_divide(soft_threshold(left.G + right.G, 2 * rules.reg_alpha), curvature)
+    pooled = np.clip(pooled, np.minimum(v_left, v_right), np.maximum(v_left, v_right))
+    violates = sign * v_left > sign * v_right
+    v_left, v_right = np.where(violates, pooled, v_left), np.where(violates, pooled, v_right)
+    return limits.clip(v_left), limits.clip(v_right)
+
+
+def score_of_values(node: Sums, rules: Rules, value: Floats) -> Floats:
+    """-2 times the objective of a leaf that says these values, whatever its best ones are."""
+    D = node.H + rules.reg_lambda
+    v = np.where(D > 0, -2 * node.G * value - D * value**2 - 2 * rules.reg_alpha * np.abs(value), 0.0)
+    return np.asarray((v if rules.gain_weight is None else v * rules.gain_weight).sum(axis=-1))
+
+
+def limits_of_children(
+    problem: Problem, limits: Limits, split: "Split", left: Sums, right: Sums
+) -> tuple[Limits, Limits]:
+    """Half-way between the children's values is the limit that their subtrees do not cross."""
+    used = limits.used | {split.feature}
+    if problem.is_categorical(split.feature):  # whose sets have no order
+        return replace(limits, used=used), replace(limits, used=used)
+    sign = signs_of_splits(problem, split.feature)[split.bin]
+    v_left, v_right = sibling_values(left, right, problem.rules, limits, sign)
+    middle = (v_left + v_right) / 2
+    below, above = np.where(sign > 0, middle, limits.high), np.where(sign > 0, middle, limits.low)
+    return (
+        Limits(np.where(sign < 0, middle, limits.low), below, used),
+        Limits(above, np.where(sign < 0, middle, limits.high), used),
+    )
+
+
 # ---- Algorithm 1: histogram for multiple outputs ------------------------------------------------------
 
 
@@ -257,20 +367,29 @@ class Split(NamedTuple):
     right: frozenset[int] | None = None
 
 
-def split_gains(hist: Sums, rules: Rules, held: Bools | None = None) -> Floats:
-    """The table of gains from a feature's histogram; held: the outputs of the node."""
+def split_gains(
+    hist: Sums,
+    rules: Rules,
+    held: Bools | None = None,
+    limits: Limits | None = None,
+    signs: Ints | None = None,
+) -> Floats:
+    """The table of gains from a feature's histogram; held: the outputs of the node, limits: its limits."""
     values, missing = hist[:-1].cumulative(), hist[-1]
     parent = values[-1] + missing
     gains = np.full((len(values.cnt), 2), -np.inf)
-    gains[:, 0] = split_gain(parent, values, parent - values, rules, held)
+    gains[:, 0] = split_gain(parent, values, parent - values, rules, held, limits, signs)
     if missing.cnt > 0:  # otherwise only the plain candidates: choose_missing_side decides afterwards
-        gains[:, 1] = split_gain(parent, values + missing, parent - (values + missing), rules, held)
+        with_missing = values + missing
+        gains[:, 1] = split_gain(parent, with_missing, parent - with_missing, rules, held, limits, signs)
         # Missing values alone on the left are "missing against the rest", which is told from the right.
         gains[values.cnt == 0, 1] = -np.inf
     return gains
 
 
-def exact_split_gains(problem: Problem, rows: Ints, k: int, held: Bools | None = None) -> Floats:
+def exact_split_gains(
+    problem: Problem, rows: Ints, k: int, held: Bools | None = None, limits: Limits | None = None
+) -> Floats:
     """The same table straight from the rows, one candidate at a time, without a histogram."""
     codes, b_missing = problem.codes[rows, k], int(problem.n_value_bins[k])
     gains = np.full((b_missing, 2), -np.inf)
@@ -282,7 +401,8 @@ def exact_split_gains(problem: Problem, rows: Ints, k: int, held: Bools | None =
             if side == 1 and np.all(codes[left] == b_missing):
                 continue
             children = sums(problem, rows[left]), sums(problem, rows[~left])
-            gains[b, side] = split_gain(sums(problem, rows), *children, problem.rules, held)
+            sign = signs_of_splits(problem, k)[b]
+            gains[b, side] = split_gain(sums(problem, rows), *children, problem.rules, held, limits, sign)
     return gains
 
 
@@ -301,22 +421,31 @@ def split_rows(problem: Problem, rows: Ints, split: Split) -> Bools:
     return goes_left(problem.codes[rows, k], problem.n_value_bins[k], split.bin, split.missing_left)
 
 
-def candidates(problem: Problem, rows: Ints, held: Bools | None = None) -> Iterator[Split]:
+def candidates(
+    problem: Problem, rows: Ints, held: Bools | None = None, limits: Limits | None = None
+) -> Iterator[Split]:
     """Allowed splits of a node in the order that settles ties: feature, bin, missing right before left."""
+    limits = no_limits(problem) if limits is None else limits
     for k in range(problem.codes.shape[1]):
-        if problem.rules.feature_mask is not None and not problem.rules.feature_mask[k]:
+        in_sample = problem.rules.feature_mask is None or problem.rules.feature_mask[k]
+        if not in_sample or not may_meet(k, limits.used, problem.rules):
             continue
         if problem.is_categorical(k):
             yield from category_candidates(problem, rows, k, held)
         else:
-            gains = split_gains(histogram(problem, rows, k), problem.rules, held)
+            hist, signs = histogram(problem, rows, k), signs_of_splits(problem, k)
+            gains = split_gains(hist, problem.rules, held, limits, signs)
+            if problem.rules.monotone is not None:
+                gains[tells_missing_apart_too_low(problem, hist, k), 0] = -np.inf
             for b, side in np.argwhere(gains > -np.inf).tolist():
                 yield Split(float(gains[b, side]), k, b, side == 1)
 
 
-def find_split(problem: Problem, rows: Ints, held: Bools | None = None) -> Split | None:
+def find_split(
+    problem: Problem, rows: Ints, held: Bools | None = None, limits: Limits | None = None
+) -> Split | None:
     """The best candidate (the first of equals), if its mean gain over outputs (appendix B) is worth it."""
-    options = list(candidates(problem, rows, held))
+    options = list(candidates(problem, rows, held, limits))
     highest = max((split.gain for split in options), default=-np.inf)
     # Gains that differ by no more than rounding are equal.
     slack = ROUNDING * (2 * highest + float(score(sums(problem, rows), problem.rules, held)))
@@ -452,6 +581,7 @@ class Tree:
     value: Floats  # (n_nodes, d): what the node predicts, or would if it were a leaf
     outputs: Bools  # (n_nodes, d): those that the node holds
     depth: Ints
+    limits: tuple[Limits, ...]
     rows: tuple[Ints, ...]  # training rows of each node
     leaf: Ints  # (n,): node number of the leaf of every training row
     # Of a split by categories: those that go where missing values do not. All others go with missing values.
@@ -476,22 +606,24 @@ def grow_tree(problem: Problem) -> Tree:
     rows_of: list[Ints] = []
     depth_of: list[int] = []
     held_by: list[Bools] = []
+    limits_of: list[Limits] = []
     split_of: dict[int, Split] = {}
     left_of: dict[int, int] = {}
     queue: dict[int, Split] = {}  # the largest gain first; of equal ones the node created first
 
-    def add_node(rows: Ints, depth: int, held: Bools) -> None:
+    def add_node(rows: Ints, depth: int, held: Bools, limits: Limits) -> None:
         node = len(rows_of)
         rows_of.append(rows)
         depth_of.append(depth)
         held_by.append(held)
+        limits_of.append(limits)
         if rules.max_depth is None or depth < rules.max_depth:
-            split = find_split(problem, rows, held)
+            split = find_split(problem, rows, held, limits)
             if split is not None:
                 queue[node] = split
 
     every_row = np.arange(len(problem.codes))
-    add_node(every_row, 0, best_outputs(sums(problem, every_row), rules))
+    add_node(every_row, 0, best_outputs(sums(problem, every_row), rules), no_limits(problem))
     while queue and (rules.max_leaves is None or len(split_of) + 1 < rules.max_leaves):
         highest = max(split.gain for split in queue.values())
         slack = ROUNDING * max(
@@ -502,9 +634,11 @@ def grow_tree(problem: Problem) -> Tree:
         split_of[node], left_of[node] = split, len(rows_of)
         rows = rows_of[node]
         left = split_rows(problem, rows, split)
-        of_left, of_right = outputs_of_children(sums(problem, rows[left]), sums(problem, rows[~left]), rules)
-        add_node(rows[left], depth_of[node] + 1, of_left)
-        add_node(rows[~left], depth_of[node] + 1, of_right)
+        children = sums(problem, rows[left]), sums(problem, rows[~left])
+        held = outputs_of_children(*children, rules)
+        limits = limits_of_children(problem, limits_of[node], split, *children)
+        add_node(rows[left], depth_of[node] + 1, held[0], limits[0])
+        add_node(rows[~left], depth_of[node] + 1, held[1], limits[1])
 
     totals = [sums(problem, rows) for rows in rows_of]
     no_split = Split(gain=0.0, feature=-1, bin=-1, missing_left=False)
@@ -522,9 +656,15 @@ def grow_tree(problem: Problem) -> Tree:
         gain=np.array([split.gain for split in splits]),
         count=np.array([len(rows) for rows in rows_of]),
         cover=np.array([problem.w[rows].sum() for rows in rows_of]),
-        value=np.array([leaf_value(node, rules, held) for node, held in zip(totals, held_by, strict=True)]),
+        value=np.array(
+            [
+                limits.clip(leaf_value(node, rules, held))
+                for node, held, limits in zip(totals, held_by, limits_of, strict=True)
+            ]
+        ),
         outputs=np.array(held_by),
         depth=np.array(depth_of),
+        limits=tuple(limits_of),
         rows=tuple(rows_of),
         leaf=leaf,
         categories=tuple(split.right if split.missing_left else split.left for split in splits),

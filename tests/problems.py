@@ -32,7 +32,7 @@ from oracle import (
 Kind = Literal["dense", "sparse", "exact", "exact_leaf"]
 
 
-def random_problem(seed: int, margin: float = 1e-9, kind: Kind = "dense") -> Problem:
+def random_problem(seed: int, margin: float = 1e-9, kind: Kind | Literal["constrained"] = "dense") -> Problem:
     """A small problem with a clear-cut tree: 5-200 rows, 1-6 features, 1-12 outputs, up to 64 bins, ties.
 
     Gradients and Hessians are multiples of 2**-20 and weights of 2**-4, so that every sum is exact in float64
@@ -40,13 +40,16 @@ def random_problem(seed: int, margin: float = 1e-9, kind: Kind = "dense") -> Pro
 
     "sparse" adds sparse leaves of both modes, k from 1 to the number of outputs. "exact" and "exact_leaf"
     take the gradient p - y and the full Hessian diag(p) - p p^T of a softmax over 2-6 outputs whose
-    probabilities p are multiples of 2**-10: nothing is rounded, and the Hessian is a true one.
+    probabilities p are multiples of 2**-10: nothing is rounded, and the Hessian is a true one. "constrained"
+    adds monotone constraints, interaction constraints or both.
     """
     rng = np.random.default_rng(seed)
     while True:
         problem = _draw_dense(rng)
         if kind == "sparse":
             problem = _with_sparse_leaves(rng, problem)
+        elif kind == "constrained":
+            problem = _with_constraints(rng, problem)
         elif kind != "dense":
             problem = _with_full_hessian(rng, problem, kind)
         if is_clear_cut(problem, grow_tree(problem), margin):
@@ -74,7 +77,9 @@ def _has_clear_splits(problem: Problem, tree: Tree, margin: float) -> bool:
     queued = []  # each split that was in the queue: gain, slack, children's sums, step it came, step it left
     for node, rows in enumerate(tree.rows):
         at_the_bottom = tree.depth[node] == rules.max_depth
-        options = [] if at_the_bottom else list(candidates(problem, rows, tree.outputs[node]))
+        options = (
+            [] if at_the_bottom else list(candidates(problem, rows, tree.outputs[node], tree.limits[node]))
+        )
         if not options:
             continue
         best = max(options, key=lambda split: split.gain)
@@ -242,6 +247,20 @@ def _with_sparse_leaves(rng: np.random.Generator, problem: Problem) -> Problem:
         sparse_mode="restricted" if rng.random() < 0.5 else "unrestricted",
     )
     return replace(problem, gradient=gradient, rules=rules)
+
+
+def _with_constraints(rng: np.random.Generator, problem: Problem) -> Problem:
+    m, d = problem.codes.shape[1], problem.n_outputs
+    which = rng.choice(["monotone", "monotone", "both", "groups"])
+    monotone = groups = None
+    if which != "groups":
+        monotone = rng.choice([-1, 0, 1], p=[0.35, 0.3, 0.35], size=(m, d))
+        if rng.random() < 0.3:
+            monotone[:] = monotone[:, :1]  # one sign for all outputs
+    if which != "monotone":
+        sizes = rng.integers(1, m + 1, size=int(rng.integers(0, 4)))
+        groups = tuple(frozenset(rng.choice(m, size, replace=False).tolist()) for size in sizes)
+    return replace(problem, rules=replace(problem.rules, monotone=monotone, groups=groups))
 
 
 def _with_full_hessian(

@@ -170,7 +170,7 @@ def test_input_is_left_alone():
 # --- attributes --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("importance_type", ["gain", "split"])
+@pytest.mark.parametrize("importance_type", ["gain", "cover", "split"])
 def test_importances(importance_type):
     y = 10 * X[:, 3]
     model = Regressor(importance_type=importance_type).fit(X, y)
@@ -190,7 +190,7 @@ def test_importance_type_may_change_after_fit():
     gain = model.feature_importances_
     assert not np.array_equal(model.set_params(importance_type="split").feature_importances_, gain)
     with pytest.raises(ValueError, match="importance_type"):
-        model.set_params(importance_type="cover").feature_importances_  # noqa: B018
+        model.set_params(importance_type="weight").feature_importances_  # noqa: B018
 
 
 def test_attributes_without_evaluation():

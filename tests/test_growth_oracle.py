@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from oracle import Problem, grow_tree, score, sums
+from polyleaf.constraints import interaction_groups
 from polyleaf.data.binning import bin_table
 from polyleaf.growth.sampling import FeatureSample
 from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
@@ -49,7 +50,8 @@ def grow(problem: Problem, n_threads: int = 1, **grower: int) -> Tree:
         unit=np.ones(d),
         # Of a softmax, the gradient is negative for the true class alone.
         label=None if problem.full_hessian is None else problem.gradient.argmin(axis=1).astype(np.int32),
-        features=FeatureSample(mask),
+        features=FeatureSample(mask, groups=interaction_groups(rules.groups, problem.codes.shape[1], None)),
+        monotone=None if rules.monotone is None else rules.monotone.astype(np.int8),
     )
 
 

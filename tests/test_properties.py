@@ -457,7 +457,7 @@ def test_scores_of_targets_of_any_size_are_the_predictions(exponents):
 
     model = estimator("regression", n_estimators=5)
     coding = model._learn_coding(y)
-    settings = model._settings(model.get_params(), coding, "squared_error")
+    settings = model._settings(model.get_params(), coding, "squared_error", None)
     result = train(Dataset("training", X, y, Weights(None, None)), [], Spy(2), [], settings)
     for before, after in zip(seen[1:], result.forest.staged_raw(X), strict=False):
         np.testing.assert_array_equal(before, after)

@@ -48,6 +48,9 @@ class TreeGrower:
         level_share: float,
         node_share: float,
         sample_key: int,
+        group_begin: npt.NDArray[np.int64] | None,
+        group_feature: npt.NDArray[np.int32] | None,
+        monotone: npt.NDArray[np.int8] | None,
         raw: npt.NDArray[np.float64] | None,
         max_depth: int,
         max_leaves: int,
@@ -66,6 +69,7 @@ class TreeGrower:
         renew_weight: npt.NDArray[np.float64] | None,
         learning_rate: float,
         histogram_bytes: int,
+        output_gains: bool,
         n_threads: int,
     ) -> dict[str, npt.NDArray[Any]]: ...
 
@@ -83,6 +87,8 @@ class SparseLabels:
         level_share: float,
         node_share: float,
         sample_key: int,
+        group_begin: npt.NDArray[np.int64] | None,
+        group_feature: npt.NDArray[np.int32] | None,
         max_depth: int,
         max_leaves: int,
         min_samples_leaf: int,

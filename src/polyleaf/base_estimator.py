@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyleaf.boosting import Dataset, Settings, TrainingResult, train
 from polyleaf.callbacks import all_callbacks
 from polyleaf.checkpoint import CheckpointNote, describe_data, describe_params
+from polyleaf.constraints import SignMatrix, has_signs, interaction_groups, monotone_signs
 from polyleaf.continuation import Start
 from polyleaf.data.category_values import (
     Categories,
@@ -57,6 +58,7 @@ from polyleaf.model import Forest
 from polyleaf.model_file import SavedModel, read_model, write_model
 from polyleaf.params import (
     DEFAULT_SKETCH_SIZE,
+    Boolean,
     EstimatorKind,
     Integer,
     base_score_vector,
@@ -122,6 +124,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     categorical_features: Any
     objective: str | Objective | None
     importance_type: str
+    monotone_constraints: Any
     n_jobs: int | None
     random_state: int | np.random.RandomState | None
 
@@ -268,14 +271,18 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             coding.check_names(target.names, "y")
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
-        settings = self._settings(params, coding, loss.name, reader._categorical_mask())
+        names = getattr(reader, "feature_names_in_", None)
+        feature_names = None if names is None else tuple(names)
+        settings = replace(
+            self._settings(params, coding, loss.name, reader._categorical_mask()),
+            monotone=self._monotone_signs(coding, loss, reader, feature_names),
+            interaction=interaction_groups(params["interaction_constraints"], table.shape[1], feature_names),
+        )
         codes = coding.encode(labels)
         weight = apply_class_weight(params.get("class_weight"), codes, coding, weight)
         data = Dataset(rows.name, table, codes, Weights.of(loss.output_weights(weight)))
         loss.check_targets(data.y, data.weights.whole(), rows.y_name, training=True)
         metrics = self._make_metrics(params, coding, loss, data)
-        names = getattr(reader, "feature_names_in_", None)
-        feature_names = None if names is None else tuple(names)
         if start is not None:
             start.check_run(data, loss.name, params, settings, feature_names)
             settings = start.continued(settings)
@@ -383,6 +390,23 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             details=LossDetails.from_params(params),
         )
 
+    def _monotone_signs(
+        self, coding: TargetCoding, loss: Loss, reader: BasePolyleaf, names: tuple[str, ...] | None
+    ) -> SignMatrix | None:
+        constraints = getattr(self, "monotone_constraints", None)
+        if has_signs(constraints):
+            by_quantiles = f"objective={loss.name!r}, whose leaf values are quantiles and know no bounds"
+            refused = {
+                # By a callable objective, too.
+                "classes, whose softmax depends on all scores": coding.kind == "multiclass",
+                "categorical features, whose sets have no order": bool(reader._categories),
+                by_quantiles: loss.leaf_levels is not None,
+            }
+            for what, found in refused.items():
+                if found:
+                    raise ValueError(f"monotone_constraints do not go with {what}.")
+        return monotone_signs(constraints, reader.n_features_in_, coding.n_outputs, names)
+
     def _settings(
         self,
         params: dict[str, Any],
@@ -457,15 +481,48 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Share of each feature in the gain or the number of splits (see `importance_type`); the sum is 1.
+        """Share of each feature in the gain, cover or number of splits (`importance_type`); the sum is 1.
 
         All shares are 0 when no tree has a split.
         """
         self._check_is_fitted()
         self._check_param("importance_type")
-        importance = self._forest.importance(self.importance_type, self.best_iteration_ + 1)
+        return self.get_importance(self.importance_type, normalize=True)
+
+    def get_importance(
+        self, kind: str = "gain", per_output: bool = False, normalize: bool = False
+    ) -> FloatArray:
+        """Return how much the trees use each feature, up to the best round.
+
+        Parameters
+        ----------
+        kind : {"gain", "cover", "split"}, default="gain"
+            What is added up for each feature: the gain of its splits, the weight of the rows they tell apart,
+            or their number.
+        per_output : bool, default=False
+            Whether to tell the outputs apart. The gain of a split is shared out to the outputs by what each
+            of them gains (which may be less than 0); its cover and number count for each output of its tree.
+        normalize : bool, default=False
+            Whether to divide by the sum over all features (and outputs).
+
+        Returns
+        -------
+        ndarray of shape (n_features,) or (n_features, n_outputs)
+
+        Raises
+        ------
+        ValueError
+            When the outputs' shares of the gain are not known: with sparse labels, ``hessian="exact"``, trees
+            of more than 1,024 outputs, and of a model file that an older version of polyleaf wrote.
+        """
+        self._check_is_fitted()
+        parameters_of(self._kind)["importance_type"].rule.check("kind", kind)
+        Boolean().check("per_output", per_output)
+        Boolean().check("normalize", normalize)
+        compute = self._forest.output_importance if per_output else self._forest.importance
+        importance = compute(kind, self.best_iteration_ + 1)
         total = importance.sum()
-        return importance / total if total > 0 else importance
+        return importance / total if normalize and total > 0 else importance
 
     def apply(self, X: Any, *, n_rounds: int | None = None) -> npt.NDArray[np.int32]:
         """Return the leaf that each row reaches in each tree.

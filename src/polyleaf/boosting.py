@@ -13,6 +13,7 @@ import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
 from polyleaf.callbacks import CallbackError, CallbackList
+from polyleaf.constraints import InteractionGroups, SignMatrix
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sparse_tables import SparseTable
@@ -83,6 +84,8 @@ class Settings:
     categorical: npt.NDArray[np.uint8] | None
     seed: int
     n_threads: int
+    monotone: SignMatrix | None = None
+    interaction: InteractionGroups | None = None
 
     def rules(self) -> TreeRules:
         """Return the part that growth needs."""
@@ -155,10 +158,9 @@ def train(
     run = Run(data, evals, loss, metrics, settings, initial)
 
     def result(error: BaseException | None = None) -> TrainingResult:
-        forest = run.forest()
-        last = forest.n_rounds - 1
+        last = run.n_rounds - 1
         best = last if state.best_iteration is None else min(max(state.best_iteration, 0), last)
-        return TrainingResult(forest, run.evals_result(), best, error)
+        return TrainingResult(run.forest(best), run.evals_result(), best, error)
 
     state = TrainingState(
         n_rounds=settings.n_estimators,
@@ -271,10 +273,17 @@ class Run:
         self._trees.extend(grown)  # a round counts once it is measured
         self.n_rounds += 1
 
-    def forest(self) -> Forest:
-        """Return the trees of all rounds done."""
+    def forest(self, best: int | None = None) -> Forest:
+        """Return the trees of all rounds done, with each output's share of the gains up to round `best`.
+
+        The shares are left out where the forest began with trees of another run.
+        """
         grown = self._trainer.forest_of(self._trees)
-        return grown if self._initial is None else self._initial.followed_by(grown)
+        if self._initial is not None:
+            return self._initial.followed_by(grown)
+        n_rounds = grown.n_rounds if best is None else best + 1
+        self._trainer.share_gains(grown, self._trees[: n_rounds * grown.trees_per_round])
+        return grown
 
     def evals_result(self) -> dict[str, dict[str, list[float]]]:
         """Return the metrics of the rounds done."""
@@ -309,6 +318,7 @@ class _Trainer:
             bytree=settings.colsample_bytree,
             bylevel=settings.colsample_bylevel,
             bynode=settings.colsample_bynode,
+            groups=settings.interaction,
         )
         self._plan = StructurePlan(
             settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed
@@ -358,6 +368,7 @@ class _Trainer:
                     features=features,
                     learning_rate=learning_rate,
                     renewal=None if renewal is None else renewal.of_outputs(part),
+                    monotone=None if settings.monotone is None else settings.monotone[:, part],
                 )
                 grown.append((tree, first))
         except OverflowError as error:
@@ -400,6 +411,24 @@ class _Trainer:
             base_score=self._base,
             unit=self.unit,
         )
+
+    def share_gains(self, forest: Forest, trees: Sequence[tuple[Tree, int]]) -> None:
+        """Tell the forest what each output gains by each feature in these trees, where they know it."""
+        features = [tree.gain_feature for tree, _ in trees if tree.gain_feature is not None]
+        gains = [tree.output_gain for tree, _ in trees if tree.output_gain is not None]
+        if len(features) < len(trees) or not trees:
+            return
+        used, row = np.unique(np.concatenate(features), return_inverse=True)
+        total = np.zeros((len(used), self._loss.n_outputs))
+        if self.trees_per_round == 1:
+            np.add.at(total, row, np.concatenate(gains))
+        else:
+            output = np.repeat([first for _, first in trees], [len(of_tree) for of_tree in features])
+            np.add.at(total, (row, output), np.concatenate(gains)[:, 0])
+        largest = np.finfo(np.float32).max
+        total = np.clip(np.nan_to_num(total * self._gain_weight), -largest, largest)
+        forest.gain_feature = used
+        forest.output_gain = total.astype(np.float32).ravel()
 
 
 class _SparseTrainer(_Trainer):

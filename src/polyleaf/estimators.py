@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from polyleaf.base_estimator import IDENTITY_LINK, BasePolyleaf, EvalMetric, Objective
 from polyleaf.boosting import TrainingResult
+from polyleaf.constraints import InteractionConstraints, MonotoneConstraints
 from polyleaf.data.category_values import Categories
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.targets import (
@@ -26,6 +27,8 @@ from polyleaf.losses import LossDetails
 from polyleaf.mixed import PolyleafMixed
 from polyleaf.model_file import read_model
 from polyleaf.params import EstimatorKind, Integer, documented
+
+# Signs per feature and perhaps output, or by feature; groups of features. A feature is an index or a name.
 
 # Raw scores computed together when predictions are sparse.
 _BLOCK_CELLS = 1 << 19
@@ -54,7 +57,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
     evals_result_ : dict
         ``evals_result_["validation_0"]["rmse"]`` has the metric of the first evaluation set after each round.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each feature in the gain or the splits of the trees.
+        Share of each feature in the gain, the cover or the splits of the trees.
 
     Examples
     --------
@@ -96,6 +99,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         sketch_size: int | None = None,
         scale_targets: bool = True,
         output_weight: Sequence[float] | FloatArray | None = None,
+        monotone_constraints: MonotoneConstraints | None = None,
+        interaction_constraints: InteractionConstraints | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -133,6 +138,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.sketch_size = sketch_size
         self.scale_targets = scale_targets
         self.output_weight = output_weight
+        self.monotone_constraints = monotone_constraints
+        self.interaction_constraints = interaction_constraints
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
         self.callbacks = callbacks
@@ -221,7 +228,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         ``evals_result_["validation_0"]["cross_entropy"]`` has the metric of the first evaluation set after
         each round.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each feature in the gain or the splits of the trees.
+        Share of each feature in the gain, the cover or the splits of the trees.
 
     Examples
     --------
@@ -263,6 +270,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         softmax_curvature: str = "p(1-p)",
         class_weight: ClassWeight = None,
         output_weight: Sequence[float] | FloatArray | None = None,
+        monotone_constraints: MonotoneConstraints | None = None,
+        interaction_constraints: InteractionConstraints | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         callbacks: Sequence[Any] | None = None,
@@ -299,6 +308,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.softmax_curvature = softmax_curvature
         self.class_weight = class_weight
         self.output_weight = output_weight
+        self.monotone_constraints = monotone_constraints
+        self.interaction_constraints = interaction_constraints
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
         self.callbacks = callbacks

@@ -9,6 +9,7 @@ import numpy as np
 
 from polyleaf.base_estimator import BasePolyleaf
 from polyleaf.boosting import Dataset, TrainingResult
+from polyleaf.constraints import InteractionConstraints
 from polyleaf.data.category_values import Categories
 from polyleaf.data.inputs import Array, EvalInput, FloatArray
 from polyleaf.data.mixed_targets import (
@@ -103,6 +104,7 @@ class PolyleafMixed(BasePolyleaf):
         scale_targets: bool = True,
         loss_weight: Mapping[str, float] | None = None,
         output_weight: Sequence[float] | FloatArray | None = None,
+        interaction_constraints: InteractionConstraints | None = None,
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
@@ -138,6 +140,7 @@ class PolyleafMixed(BasePolyleaf):
         self.scale_targets = scale_targets
         self.loss_weight = loss_weight
         self.output_weight = output_weight
+        self.interaction_constraints = interaction_constraints
         self.early_stopping_rounds = early_stopping_rounds
         self.callbacks = callbacks
         self.warm_start = warm_start

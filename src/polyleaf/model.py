@@ -39,6 +39,11 @@ _LAYOUT: dict[str, tuple[type[np.generic], str]] = {
 }
 # Files of format version 1 do not have these: their trees have no splits by categories.
 _CATEGORY_ARRAYS = ("category_begin", "category_bits")
+# Arrays that a forest may do without, all or none of them.
+_OPTIONAL: dict[str, tuple[type[np.generic], str]] = {
+    "gain_feature": (np.int32, "gain features"),
+    "output_gain": (np.float32, "output gains"),
+}
 _MOST_FEATURES = 2**26
 _MOST_CATEGORY_WORDS = -(-MOST_CATEGORIES // 32)
 _LARGEST_UNIT = 2.0**1000
@@ -71,6 +76,10 @@ class Forest:
         Leaf after leaf, the outputs of the tree side by side.
     value_output : int32
         Of sparse leaves: the output each value belongs to. Empty where leaves hold all outputs of their tree.
+    gain_feature : int32, or None
+        The features that the rounds up to the best one use, ascending; None: not known.
+    output_gain : float32 of shape (gain features x outputs,), or None
+        What each output gains by each of these features in these rounds.
     """
 
     n_features: int
@@ -93,6 +102,8 @@ class Forest:
     value_begin: npt.NDArray[np.int64]
     values: npt.NDArray[np.float32]
     value_output: npt.NDArray[np.int32]
+    gain_feature: npt.NDArray[np.int32] | None = None
+    output_gain: npt.NDArray[np.float32] | None = None
     _packed: _core.ForestPredictor | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
@@ -274,17 +285,52 @@ class Forest:
         return sorted({int(feature) for feature in self.feature[np.diff(self.category_begin) > 0]})
 
     def importance(self, kind: str, n_rounds: int | None = None) -> FloatArray:
-        """Return, per feature, the sum of the gains of its splits ("gain") or their number ("split")."""
-        inner = self.left >= 0
-        inner[self.node_begin[self._trees(n_rounds)] :] = False
-        weights = self.gain[inner] if kind == "gain" else None
+        """Return, per feature, the sum of the gains or covers of its splits, or their number ("split")."""
+        inner = self._inner(n_rounds)
+        weights = None if kind == "split" else getattr(self, kind)[inner]
         return np.bincount(self.feature[inner], weights=weights, minlength=self.n_features).astype(np.float64)
+
+    def output_importance(self, kind: str, n_rounds: int | None = None) -> FloatArray:
+        """Return the same per feature and output; "gain" is that of the rounds up to the best one.
+
+        Every split of a tree of all outputs counts for each of them with its whole cover, or as one split.
+
+        Raises
+        ------
+        ValueError
+            When the outputs' shares of the gain are not known.
+        """
+        shape = (self.n_features, self.n_outputs)
+        if kind == "gain":
+            if self.gain_feature is None or self.output_gain is None:
+                raise ValueError(
+                    "the gain per output is not known: the model is from an older file, has trees of more "
+                    "than 1,024 outputs, sparse labels or hessian='exact'."
+                )
+            gains = np.zeros(shape)
+            gains[self.gain_feature] = self.output_gain.reshape(-1, self.n_outputs)
+            return gains
+        if self.trees_per_round == 1:
+            return np.repeat(self.importance(kind, n_rounds)[:, np.newaxis], self.n_outputs, axis=1)
+        inner = self._inner(n_rounds)
+        output = np.repeat(self.tree_output, np.diff(self.node_begin))[inner]
+        cell = self.feature[inner].astype(np.int64) * self.n_outputs + output
+        weights = None if kind == "split" else getattr(self, kind)[inner]
+        counts = np.bincount(cell, weights=weights, minlength=self.n_features * self.n_outputs)
+        return counts.astype(np.float64).reshape(shape)
+
+    def _inner(self, n_rounds: int | None) -> npt.NDArray[np.bool_]:
+        """Return which nodes are splits of the first rounds."""
+        inner: npt.NDArray[np.bool_] = self.left >= 0
+        inner[self.node_begin[self._trees(n_rounds)] :] = False
+        return inner
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as plain arrays."""
         without = {"shape", *(_CATEGORY_ARRAYS if len(self.category_bits) == 0 else ())}
         arrays = {name: getattr(self, name) for name in _LAYOUT if name not in without}
         arrays["shape"] = np.array([self.n_features, self.n_outputs, self.trees_per_round], dtype=np.int64)
+        arrays |= {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
         return arrays
 
     @classmethod
@@ -308,7 +354,7 @@ class Forest:
             n_features=n_features,
             n_outputs=n_outputs,
             trees_per_round=trees_per_round,
-            **{name: np.ascontiguousarray(arrays[name]) for name in _LAYOUT if name != "shape"},
+            **{name: np.ascontiguousarray(array) for name, array in arrays.items() if name != "shape"},
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -364,8 +410,9 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         if not np.all(condition):
             raise ValueError(f"not a forest: {problem}")
 
-    expect(set(arrays) == set(_LAYOUT), f"expected the arrays {sorted(_LAYOUT)}, got {sorted(arrays)}")
-    for name, (dtype, _) in _LAYOUT.items():
+    layout = _LAYOUT | (_OPTIONAL if not _OPTIONAL.keys().isdisjoint(arrays) else {})
+    expect(set(arrays) == set(layout), f"expected the arrays {sorted(layout)}, got {sorted(arrays)}")
+    for name, (dtype, _) in layout.items():
         expect(
             arrays[name].ndim == 1 and arrays[name].dtype == dtype,
             f"{name} must be a vector of {dtype.__name__}",
@@ -383,8 +430,10 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         "values": len(arrays["values"]),
         "sparse values": len(arrays["values"]) if len(arrays["value_output"]) > 0 else 0,
         "shape": 3,
+        "gain features": len(arrays.get("gain_feature", ())),
+        "output gains": len(arrays.get("gain_feature", ())) * n_outputs,
     }
-    for name, (_, over) in _LAYOUT.items():
+    for name, (_, over) in layout.items():
         expect(
             len(arrays[name]) == sizes[over], f"{name} has {len(arrays[name])} values, expected {sizes[over]}"
         )
@@ -444,3 +493,10 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     leaf_width = np.repeat(width, np.diff(begin))[~inner]
     # Written so that no hostile number can overflow.
     expect((first >= 0) & (first <= sizes["values"] - leaf_width), "a leaf's values are out of range")
+    if "gain_feature" in arrays:
+        gain_feature = arrays["gain_feature"]
+        expect(
+            (gain_feature >= 0) & (gain_feature < n_features), "a gain is of a feature that does not exist"
+        )
+        expect(np.diff(gain_feature) > 0, "the features of the gains do not ascend")
+        expect(np.isfinite(arrays["output_gain"]), "an output's gain is not finite")

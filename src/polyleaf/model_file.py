@@ -39,6 +39,7 @@ FORMAT_VERSION = 2  # 1 had no splits by categories
 
 _METADATA_KEY = "polyleaf"
 _NO_SUM = "0" * 64
+_PAIRS = "pairs"  # a parameter that is a dict is stored as {"pairs": [[key, value], ...]}
 # The JSON is itself a string in the JSON of the safetensors header: its quotes are escaped.
 _SUM_PATTERN = re.compile(rb'\{\\"sha256\\":\\"([0-9a-f]{64})\\"')
 _LARGEST_HEADER = 100_000_000  # what safetensors itself accepts
@@ -206,12 +207,20 @@ def _plain(value: object) -> Any:
         return int(value)
     if isinstance(value, numbers.Real):
         return float(value) if math.isfinite(value) else None
-    if isinstance(value, list | tuple | np.ndarray):
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
         plain = [_plain(one) for one in value]
         return None if None in plain else plain
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, Mapping):  # JSON has no keys but words
+        pairs = _plain([*value.items()])
+        return None if pairs is None else {_PAIRS: pairs}
     return None
+
+
+def _restored(value: Any) -> Any:
+    """Return a parameter from what `_plain` made of it."""
+    if isinstance(value, dict):
+        return {key: _restored(one) for key, one in _entry(value, _PAIRS, list)}
+    return [_restored(one) for one in value] if isinstance(value, list) else value
 
 
 def _describe_classes(classes: Array) -> dict[str, Any]:
@@ -286,7 +295,9 @@ def _model(page: Mapping[str, Any], arrays: dict[str, Array]) -> SavedModel:
         raise ValueError(f"its estimator is {kind!r}, which is unknown.")
     params = _entry(page, "params", dict)
     # A parameter that is new since the file was written takes its default.
-    params = {name: row.default for name, row in parameters_of(kind).items()} | params
+    params = {name: row.default for name, row in parameters_of(kind).items()} | {
+        name: _restored(value) for name, value in params.items()
+    }
     validate_params(params, kind)
 
     forest = Forest.from_arrays(arrays)

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.constraints import GROUPS_ALLOWED, MONOTONE_ALLOWED, check_groups, check_monotone, has_signs
 from polyleaf.target_specs import TargetSpecs
 
 EstimatorKind = Literal["regressor", "classifier", "mixed"]
@@ -380,6 +381,26 @@ class Verbosity:
 
 
 @dataclass(frozen=True)
+class MonotoneSigns:
+    """None, signs per feature (and output), or a mapping from features to signs."""
+
+    allowed = MONOTONE_ALLOWED
+
+    def check(self, name: str, value: object) -> None:
+        check_monotone(name, value)
+
+
+@dataclass(frozen=True)
+class FeatureGroups:
+    """None, or groups of features by index or name."""
+
+    allowed = GROUPS_ALLOWED
+
+    def check(self, name: str, value: object) -> None:
+        check_groups(name, value)
+
+
+@dataclass(frozen=True)
 class Parameter:
     """One row of the table."""
 
@@ -634,6 +655,24 @@ PARAMETERS: tuple[Parameter, ...] = (
         "of share 0 has leaf values like any other, but no say in the structure. None: all have the same.",
     ),
     Parameter(
+        "monotone_constraints",
+        MonotoneSigns(),
+        None,
+        "Whether the raw score of an output may only rise (1) or only fall (-1) as a feature grows; 0: no "
+        "constraint. One sign per feature holds for all outputs; a matrix or the sequences of a dict have "
+        "one per output. Features of a dict are indices or column names; those left out are free. Missing "
+        "values are not ordered.",
+        ("regressor", "classifier"),
+    ),
+    Parameter(
+        "interaction_constraints",
+        FeatureGroups(),
+        None,
+        "Groups of features: only features of one group are used together on the way from the root to a "
+        "leaf. A feature in no group is on its own; one in several may meet the features of each. None: any "
+        "features.",
+    ),
+    Parameter(
         "early_stopping_rounds",
         Integer(1, or_none=True),
         None,
@@ -689,9 +728,10 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "importance_type",
-        Choice(("gain", "split")),
+        Choice(("gain", "cover", "split")),
         "gain",
-        "What `feature_importances_` adds up for each feature: the gain of its splits, or their number.",
+        "What `feature_importances_` adds up for each feature: the gain of its splits, the weight of the "
+        "rows they tell apart, or their number.",
     ),
     Parameter(
         "n_jobs",
@@ -789,6 +829,17 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
                 )
     if params["sketch_size"] is not None and params["sketch"] is None:
         raise ValueError(f"sketch_size={params['sketch_size']} needs a sketch; sketch is None.")
+    if has_signs(params.get("monotone_constraints")):
+        reasons = {
+            "the softmax: a probability depends on all scores": loss == "cross_entropy",
+            f"sparse_leaves={k}: an output that is left out takes no part in the order": k is not None,
+            f"hessian={hessian!r}: values are ordered output by output": hessian in ("exact", "exact_leaf"),
+            f"sketch={params['sketch']!r}: splits need all outputs": params["sketch"] not in (None, "auto"),
+            "a sparse y": sparse_labels,
+        }
+        for reason, found in reasons.items():
+            if found:
+                raise ValueError(f"monotone_constraints do not go with {reason}.")
     if params["sampling_method"] == "gradient_based" and sparse_labels:
         raise ValueError("sampling_method='gradient_based' does not go with a sparse y.")
     if params["output_weight"] is not None:
@@ -866,6 +917,7 @@ def resolve_sketch(params: Mapping[str, Any], loss: str, n_outputs: int) -> str 
         and params["sparse_leaves"] is None
         and params["multi_strategy"] == "multi_output_tree"
         and params.get("hessian") != "exact"
+        and not has_signs(params.get("monotone_constraints"))
     )
     return "random_projection" if possible and n_outputs >= AUTO_SKETCH_OUTPUTS else None
 

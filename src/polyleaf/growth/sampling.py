@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf import _core
+from polyleaf.constraints import InteractionGroups
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.structure import FloatMatrix
 
@@ -35,12 +36,16 @@ class RowSample:
 
 @dataclass(frozen=True)
 class FeatureSample:
-    """Features that splits may use: of the tree, and shares of these for each level and node."""
+    """Features that splits may use: of the tree, and shares of these for each level and node.
+
+    With `groups`, a node's share is one of the level's features that may meet those on the way to it.
+    """
 
     mask: npt.NDArray[np.uint8] | None = None
     level_share: float = 1.0
     node_share: float = 1.0
     key: int = 0
+    groups: InteractionGroups | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return what the core's growers take."""
@@ -49,6 +54,8 @@ class FeatureSample:
             "level_share": self.level_share,
             "node_share": self.node_share,
             "sample_key": self.key,
+            "group_begin": None if self.groups is None else self.groups.begin,
+            "group_feature": None if self.groups is None else self.groups.feature,
         }
 
 
@@ -70,6 +77,8 @@ class Sampler:
         Whether rows are drawn by the norm of their gradient.
     bytree, bylevel, bynode : float
         Shares of the features.
+    groups : InteractionGroups or None
+        Which features may meet; None: all.
     """
 
     n_rows: int
@@ -80,6 +89,7 @@ class Sampler:
     bytree: float
     bylevel: float
     bynode: float
+    groups: InteractionGroups | None = None
 
     def rows(
         self,
@@ -127,7 +137,7 @@ class Sampler:
             mask[self._generator(number, 1).choice(self.n_features, size, replace=False)] = 1
         drawn = self.bylevel < 1 or self.bynode < 1
         key = int(self._generator(number, 3).integers(2**63)) if drawn else 0
-        return FeatureSample(mask, self.bylevel, self.bynode, key)
+        return FeatureSample(mask, self.bylevel, self.bynode, key, self.groups)
 
     def _generator(self, number: int, purpose: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number, purpose])

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf import _core
+from polyleaf.constraints import SignMatrix
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.sampling import ALL_FEATURES, FeatureSample
 from polyleaf.growth.structure import Hessian, Structure
@@ -16,6 +17,9 @@ from polyleaf.growth.structure import Hessian, Structure
 # Histograms kept for subtraction take at most this much memory, whatever the number of outputs. A node whose
 # histogram is not kept costs its children a pass over their own rows; the tree is the same to the last bit.
 HISTOGRAM_BYTES = 256 * 2**20
+
+# With more outputs, the table of what each gains by each feature would take too much memory.
+MOST_OUTPUT_GAINS = 1024
 
 _UNLIMITED = 2**30
 
@@ -93,6 +97,10 @@ class Tree:
         Learning rate applied.
     outputs : int32 of the same shape
         Which output a value of a sparse leaf belongs to; of no rows where leaves hold all outputs.
+    gain_feature : int32, or None
+        The features of the splits, ascending; None where gains are not shared out to the outputs.
+    output_gain : float64 of shape (gain features, outputs), or None
+        What each output gains by each of them, before its weight in the split score.
     """
 
     feature: npt.NDArray[np.int32]
@@ -108,6 +116,8 @@ class Tree:
     leaf: npt.NDArray[np.int32]
     values: npt.NDArray[np.float32]
     outputs: npt.NDArray[np.int32]
+    gain_feature: npt.NDArray[np.int32] | None = None
+    output_gain: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -238,6 +248,7 @@ class TreeGrower:
         features: FeatureSample = ALL_FEATURES,
         learning_rate: float | None = None,
         renewal: Renewal | None = None,
+        monotone: SignMatrix | None = None,
     ) -> Tree:
         """Return the tree for these gradients, and add it to `raw`.
 
@@ -267,6 +278,8 @@ class TreeGrower:
             Of this tree; None: that of the grower.
         renewal : Renewal or None
             Outputs whose leaf values are quantiles of the residuals instead; needs `raw`.
+        monotone : int8 ndarray of shape (features, outputs) or None
+            Whether a value may only rise (1) or fall (-1) with a feature. Needs a structure of all outputs.
         """
         stored, rule = (None, hessian) if isinstance(hessian, str) else (hessian, "itself")
         if structure is None:
@@ -287,6 +300,7 @@ class TreeGrower:
             structure_unit=structure.unit,
             rows=rows,
             all_rows_in_leaves=sample_weight is not None,
+            monotone=None if monotone is None or not monotone.any() else np.ascontiguousarray(monotone),
             raw=raw,
             hessian_mode=self._hessian,
             label=label,
@@ -295,6 +309,8 @@ class TreeGrower:
             renew_column=None if renewal is None else renewal.column,
             renew_weight=None if renewal is None else renewal.cell_weight,
             histogram_bytes=self._histogram_bytes,
+            # The score of a full Hessian is no sum over outputs.
+            output_gains=self._hessian != "exact" and gradient.shape[1] <= MOST_OUTPUT_GAINS,
             **features.arguments(),
             **self._settings_with(learning_rate),
         )
