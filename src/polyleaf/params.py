@@ -847,6 +847,13 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
             raise ValueError("output_weight does not go with a sparse y.")
         if hessian == "exact":
             raise ValueError("output_weight does not go with hessian='exact', whose score has no shares.")
+        if not joint:
+            raise ValueError(
+                "output_weight needs trees of all outputs, not multi_strategy='one_output_per_tree': a tree "
+                "of one output has no shares."
+            )
+    if hessian == "shared" and sparse_labels:
+        raise ValueError("hessian='shared' does not go with a sparse y, whose Hessian is 1 everywhere.")
     if hessian in ("auto", "diagonal", "shared"):
         return
     if loss != "cross_entropy":

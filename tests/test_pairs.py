@@ -1,0 +1,255 @@
+"""Every feature with every other: it works and both take effect, or it is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from polyleaf import PolyleafClassifier, PolyleafRegressor
+
+KINDS = ("regression", "classes", "labels")
+N_ROWS, N_TARGETS = 300, 3
+
+
+@dataclass
+class Case:
+    """What is passed to an estimator; features change it."""
+
+    kind: str
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+def plain(kind: str) -> Case:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, 4))
+    X[:, 0] = rng.integers(0, 6, N_ROWS)
+    by_category = np.array([2.0, -1.0, 1.5, -2.0, 0.5, -1.5])[X[:, 0].astype(int)]
+    score = np.c_[by_category - X[:, 1], X[:, 2] * X[:, 3] - X[:, 1], by_category + np.sin(2 * X[:, 2])]
+    score += 0.3 * rng.normal(size=score.shape)
+    y = {
+        "regression": np.exp(0.5 * score),
+        "classes": score.argmax(axis=1),
+        "labels": (score > 0).astype(float),
+    }
+    params = {"n_estimators": 6, "min_samples_leaf": 5, "max_bins": 24, "random_state": 0, "n_jobs": 1}
+    return Case(kind, X, y[kind], params=params)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature: how it changes a case, and the kinds of problem there it is."""
+
+    apply: Callable[[Case], None]
+    kinds: tuple[str, ...] = KINDS
+
+
+def param(**params: Any) -> Callable[[Case], None]:
+    return lambda case: case.params.update(params)
+
+
+def with_gaps(case: Case) -> None:
+    X = np.array(case.X.todense() if scipy.sparse.issparse(case.X) else case.X, dtype=float)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    case.X = X
+
+
+def with_missing_targets(case: Case) -> None:
+    case.y = np.where(np.random.default_rng(2).random(case.y.shape) < 0.3, np.nan, case.y)
+
+
+def row_weights(case: Case) -> None:
+    case.sample_weight = np.random.default_rng(3).uniform(0.2, 3, N_ROWS)
+
+
+def cell_weights(case: Case) -> None:
+    case.sample_weight = np.random.default_rng(4).uniform(0.2, 3, (N_ROWS, N_TARGETS))
+
+
+def sparse_table(case: Case) -> None:
+    case.X = scipy.sparse.csr_array(np.where(np.abs(np.nan_to_num(case.X)) < 0.5, 0.0, case.X))
+
+
+def sparse_labels(case: Case) -> None:
+    case.y = scipy.sparse.csr_array(np.nan_to_num(case.y))
+    case.params.update(objective="clipped_squared_error", sparse_leaves=2)
+
+
+def own_objective(case: Case) -> None:
+    def function(y: Any, raw: Any) -> Any:
+        target = np.eye(N_TARGETS)[y] if y.ndim == 1 else y
+        return 2 * (raw - target), 1.0 + np.abs(raw - target)
+
+    case.params["objective"] = function
+
+
+def shares(case: Case) -> None:
+    levels = 2 if case.params.get("objective") == "quantile" else 1
+    case.params["output_weight"] = np.repeat([1.0, 5.0, 0.5], levels)
+
+
+def quantiles(case: Case) -> None:
+    case.params.update(objective="quantile", quantile_levels=[0.2, 0.8])
+    if "output_weight" in case.params:
+        shares(case)
+
+
+REGRESSION, CLASSES, LABELS = ("regression",), ("classes",), ("labels",)
+FEATURES: dict[str, Feature] = {
+    "categories": Feature(param(categorical_features=[0])),
+    "missing values": Feature(with_gaps),
+    "missing targets": Feature(with_missing_targets, ("regression", "labels")),
+    "sparse X": Feature(sparse_table),
+    "sparse y": Feature(sparse_labels, LABELS),
+    "row weights": Feature(row_weights),
+    "cell weights": Feature(cell_weights, ("regression", "labels")),
+    "class_weight": Feature(param(class_weight="balanced"), ("classes", "labels")),
+    "output_weight": Feature(shares),
+    "sketch": Feature(param(sketch="random_projection", sketch_size=2)),
+    "sparse leaves": Feature(param(sparse_leaves=2)),
+    "unrestricted sparse leaves": Feature(param(sparse_leaves=2, sparse_mode="unrestricted")),
+    "exact Hessian": Feature(param(hessian="exact"), CLASSES),
+    "exact leaf values": Feature(param(hessian="exact_leaf"), CLASSES),
+    "shared Hessian": Feature(param(hessian="shared"), ("classes", "labels")),
+    "one output per tree": Feature(param(multi_strategy="one_output_per_tree")),
+    "monotone": Feature(param(monotone_constraints=[0, 1, 0, 0])),
+    "interaction": Feature(param(interaction_constraints=[[0, 2], [1], [3]])),
+    "row sampling": Feature(param(subsample=0.6)),
+    "gradient sampling": Feature(param(subsample=0.6, sampling_method="gradient_based")),
+    "column sampling": Feature(param(colsample_bynode=0.5)),
+    "few leaves": Feature(param(max_leaves=6)),
+    "exact split finding": Feature(param(max_bins=None)),
+    "absolute error": Feature(param(objective="absolute_error"), REGRESSION),
+    "huber": Feature(param(objective="huber", huber_delta=0.5), REGRESSION),
+    "quantile": Feature(quantiles, REGRESSION),
+    "poisson": Feature(param(objective="poisson"), REGRESSION),
+    "gamma": Feature(param(objective="gamma"), REGRESSION),
+    "tweedie": Feature(param(objective="tweedie"), REGRESSION),
+    "callable objective": Feature(own_objective),
+}
+LOSSES = (
+    "absolute error",
+    "huber",
+    "quantile",
+    "poisson",
+    "gamma",
+    "tweedie",
+    "callable objective",
+    "sparse y",
+)
+HESSIANS = ("exact Hessian", "exact leaf values", "shared Hessian")
+
+# Two features that set the same parameter are no pair: there is one loss, one Hessian, one weight argument.
+EITHER_OR = [
+    set(LOSSES),
+    set(HESSIANS),
+    {"row weights", "cell weights"},
+    {"sparse leaves", "unrestricted sparse leaves", "sparse y"},
+    {"row sampling", "gradient sampling"},
+    {"missing values", "sparse X"},  # NaN in a sparse table: tests/test_sparse_input.py
+    {"missing targets", "sparse y"},  # what is not stored is a 0
+]
+
+# The whole list of refusals, with what the error says; docs/what-does-not-go-together.md has the reasons.
+REFUSED: dict[frozenset[str], str] = {
+    frozenset(pair.split(" | ")): words
+    for pair, words in {
+        "categories | sparse X": "X is sparse; its columns cannot be recoded as categories",
+        "categories | monotone": "monotone_constraints do not go with categorical features",
+        "sketch | sparse y": "sketch='random_projection' does not go with sparse_leaves",
+        "sketch | sparse leaves": "sketch='random_projection' does not go with sparse_leaves",
+        "sketch | unrestricted sparse leaves": "sketch='random_projection' does not go with sparse_leaves",
+        "sketch | exact Hessian": "does not go with hessian='exact'",
+        "sketch | one output per tree": "does not go with multi_strategy='one_output_per_tree'",
+        "sketch | monotone": "monotone_constraints do not go with .*sketch",
+        "sparse leaves | one output per tree": "sparse_leaves=2 needs trees of all outputs",
+        "unrestricted sparse leaves | one output per tree": "sparse_leaves=2 needs trees of all outputs",
+        "sparse y | one output per tree": "sparse_leaves=2 needs trees of all outputs",
+        "sparse leaves | exact Hessian": "hessian='exact': sparse_leaves must be None",
+        "sparse leaves | exact leaf values": "hessian='exact_leaf': sparse_leaves must be None",
+        "unrestricted sparse leaves | exact Hessian": "sparse_leaves must be None",
+        "unrestricted sparse leaves | exact leaf values": "sparse_leaves must be None",
+        "exact Hessian | one output per tree": "multi_strategy must be 'multi_output_tree'",
+        "exact leaf values | one output per tree": "multi_strategy must be 'multi_output_tree'",
+        "exact Hessian | output_weight": "output_weight does not go with hessian='exact'",
+        "output_weight | one output per tree": "output_weight needs trees of all outputs",
+        "sparse y | shared Hessian": "hessian='shared' does not go with a sparse y",
+        "exact Hessian | callable objective": "hessian='exact' needs the softmax",
+        "exact leaf values | callable objective": "hessian='exact_leaf' needs the softmax",
+        "monotone | sparse leaves": "monotone_constraints do not go with .*sparse_leaves",
+        "monotone | unrestricted sparse leaves": "monotone_constraints do not go with .*sparse_leaves",
+        "monotone | sparse y": "monotone_constraints do not go with",
+        "monotone | exact Hessian": "monotone_constraints do not go with",
+        "monotone | exact leaf values": "monotone_constraints do not go with",
+        "monotone | absolute error": "monotone_constraints do not go with objective='absolute_error'",
+        "monotone | quantile": "monotone_constraints do not go with objective='quantile'",
+        "sparse y | cell weights": "with a sparse y it must hold one weight per row",
+        "sparse y | class_weight": "class_weight does not go with a sparse y",
+        "sparse y | output_weight": "output_weight does not go with a sparse y",
+        "sparse y | gradient sampling": "sampling_method='gradient_based' does not go with a sparse y",
+    }.items()
+}
+# The softmax of classes takes no monotone constraints with anything.
+REFUSED_CLASSES = "monotone_constraints do not go with"
+
+
+def fitted(case: Case) -> Any:
+    estimator = PolyleafRegressor if case.kind == "regression" else PolyleafClassifier
+    return estimator(**case.params).fit(case.X, case.y, case.sample_weight)
+
+
+def outcome(case: Case) -> np.ndarray:
+    """Return what a fitted model predicts on a fixed table, all of it finite."""
+    model = fitted(case)
+    assert (model._forest.left >= 0).any()
+    table = plain(case.kind).X
+    predicted = model.predict(table) if case.kind == "regression" else model.decision_function(table)
+    assert np.isfinite(predicted).all()
+    return np.asarray(predicted)
+
+
+def case_of(kind: str, *names: str) -> Case:
+    case = plain(kind)
+    for name in FEATURES:  # in one order, whoever asks
+        if name in names:
+            FEATURES[name].apply(case)
+    return case
+
+
+def pairs() -> list[Any]:
+    found = []
+    for one, other in combinations(FEATURES, 2):
+        if any({one, other} <= group for group in EITHER_OR):
+            continue
+        for kind in KINDS:
+            if kind in FEATURES[one].kinds and kind in FEATURES[other].kinds:
+                found.append(pytest.param(kind, one, other, id=f"{kind}: {one}, {other}"))
+    return found
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), pairs())
+def test_a_pair_works_or_is_refused(kind: str, one: str, other: str) -> None:
+    words = REFUSED.get(frozenset((one, other)))
+    if kind == "classes" and "monotone" in (one, other):
+        words = REFUSED_CLASSES
+    if words is not None:
+        with pytest.raises(ValueError, match=words):
+            fitted(case_of(kind, one, other))
+        return
+    both = outcome(case_of(kind, one, other))
+    for alone in (one, other):
+        assert not np.array_equal(both, outcome(case_of(kind, alone))), f"only {alone!r} took effect"
+
+
+def test_refusals_are_of_features() -> None:
+    assert {name for pair in REFUSED for name in pair} <= set(FEATURES)
+    for pair in REFUSED:
+        assert not any(pair <= group for group in EITHER_OR), pair
