@@ -121,7 +121,7 @@ FEATURES: dict[str, Feature] = {
     "shared Hessian": Feature(param(hessian="shared"), ("classes", "labels")),
     "one output per tree": Feature(param(multi_strategy="one_output_per_tree")),
     "monotone": Feature(param(monotone_constraints=[0, 1, 0, 0])),
-    "interaction": Feature(param(interaction_constraints=[[0, 2], [1], [3]])),
+    "interaction": Feature(param(interaction_constraints=[[0], [1, 2], [3]])),
     "row sampling": Feature(param(subsample=0.6)),
     "gradient sampling": Feature(param(subsample=0.6, sampling_method="gradient_based")),
     "column sampling": Feature(param(colsample_bynode=0.5)),
