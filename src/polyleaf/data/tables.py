@@ -26,6 +26,7 @@ FrameKind = Literal["pandas", "polars", "pyarrow"]
 TableKind: TypeAlias = FrameKind | Literal["array", "sparse"]
 
 _HOW_MANY_TO_NAME = 5
+_IF_CATEGORIES = "; if these are categories, name the column in categorical_features."
 # Numbers that NumPy has no dtype for.
 _BEYOND_NUMPY = (nw.Decimal, nw.Int128, nw.UInt128)
 
@@ -274,7 +275,9 @@ def _column_numbers(native: Any, label: object, name: str) -> Array:
     if series.dtype == nw.Object:
         return _objects_as_numbers(series.to_numpy(), label, name)
     if series.dtype == nw.String:
-        raise ValueError(f"{name}: column {label!r} holds no numbers but text{_example(series)}.")
+        raise ValueError(
+            f"{name}: column {label!r} holds no numbers but text{_example(series)}{_IF_CATEGORIES}"
+        )
     raise ValueError(f"{name}: column {label!r} has dtype {_dtype_name(native)}; it must hold numbers.")
 
 
@@ -306,7 +309,9 @@ def _objects_as_numbers(values: Array, label: object, name: str) -> FloatArray:
     for kind in set(map(type, cells)):
         if issubclass(kind, str | bytes):
             text = next(cell for cell in cells if isinstance(cell, str | bytes))
-            raise ValueError(f"{name}: column {label!r} holds no numbers but text such as {text!r}.")
+            raise ValueError(
+                f"{name}: column {label!r} holds no numbers but text such as {text!r}{_IF_CATEGORIES}"
+            )
     try:
         return np.array([np.nan if is_missing(cell) else cell for cell in cells], dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
