@@ -450,7 +450,7 @@ def test_too_many_categories_are_refused() -> None:
 
 def test_a_sparse_table_has_no_categories() -> None:
     X, Y, _ = table(100)
-    with pytest.raises(ValueError, match="X is sparse; its columns cannot be recoded as categories"):
+    with pytest.raises(ValueError, match="X is sparse; its columns cannot be categories"):
         PolyleafRegressor(categorical_features=[1]).fit(scipy.sparse.csr_array(np.nan_to_num(X)), Y)
 
 

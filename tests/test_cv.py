@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
 
-from polyleaf import CVResult, PolyleafRegressor, cv
+from polyleaf import CVResult, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv
 from polyleaf.callbacks import Callback, Checkpoint, EarlyStopping, LearningRateSchedule, TimeLimit
 from training_cases import CASES, CLASSES, TARGETS, WEIGHT, assert_same_model
 from training_cases import X as MEASURED
@@ -304,3 +304,34 @@ def test_another_estimator_is_refused():
         TypeError, match="estimator must be a PolyleafRegressor or PolyleafClassifier; got Ridge"
     ):
         cv(Ridge(), X, TARGETS)
+
+
+def test_classes_are_balanced_in_each_fold_and_not_in_its_test_rows():
+    """As `fit` does on the fold's rows."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 5, size=(300, 3)).astype(float)
+    y = (X[:, 0] + rng.normal(size=300) > 4).astype(int)
+    train, test = np.arange(200), np.arange(200, 300)
+    model = PolyleafClassifier(n_estimators=8, class_weight="balanced", max_bins=None, min_samples_leaf=5)
+    result = cv(model, X, y, cv=[(train, test)])
+    alone = model.fit(X[train], y[train], eval_set=(X[test], y[test]))
+    expected = alone.evals_result_["validation_0"]["binary_cross_entropy"]
+    np.testing.assert_allclose(result.mean["binary_cross_entropy"], expected, rtol=1e-12)
+
+
+def test_a_fold_without_observations_of_a_target_is_refused():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
+    y[:40, 1] = np.nan
+    with pytest.raises(ValueError, match=r"column 1 of y of the train rows of fold 0 has no observation"):
+        cv(PolyleafRegressor(n_estimators=2), X, y, cv=[(np.arange(40), np.arange(40, 60))])
+    counts = np.where(np.arange(60) < 40, 0.0, 3.0)
+    with pytest.raises(ValueError, match="train rows of fold 0"):
+        cv(PolyleafRegressor(objective="poisson"), X, counts, cv=[(np.arange(40), np.arange(40, 60))])
+
+
+def test_mixed_targets_can_be_a_dict():
+    X = np.arange(90.0)[:, None]
+    y = {"size": X[:, 0], "kind": np.where(X[:, 0] < 45, "small", "large")}
+    result = cv(PolyleafMixed({"size": "regression", "kind": "binary"}, n_estimators=3), X, y, cv=3)
+    assert result.mean["loss"].shape == (3,)

@@ -791,3 +791,15 @@ def test_dates_in_a_frame_are_named():
     frame = pd.DataFrame({"a": np.arange(40.0), "when": pd.date_range("2020-01-01", periods=40)})
     with pytest.raises((TypeError, ValueError), match="when"):
         Regressor().fit(frame, np.arange(40.0))
+
+
+def test_top_k_of_two_classes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    model = PolyleafClassifier(n_estimators=5).fit(X, y)
+    best = model.predict(X, top_k=1)
+    np.testing.assert_array_equal(model.classes_[best[:, 0]], model.predict(X))
+    np.testing.assert_array_equal(model.predict(X, top_k=2)[:, 1], 1 - best[:, 0])
+    with pytest.raises(ValueError, match="sparse=True does not go with top_k"):
+        model.predict(X, top_k=1, sparse=True)

@@ -462,3 +462,26 @@ def test_signature_and_docstring_are_those_of_the_table():
     doc = inspect.getdoc(PolyleafMixed)
     assert "{parameters}" not in doc
     assert parameters_section("mixed") in doc
+
+
+# --- going on ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        {"b": "binary", "a": "regression"},
+        {"a": "poisson", "b": "binary"},
+        {"c": {"kind": "regression", "columns": ["a"]}, "b": "binary"},
+        {"a": "regression"},
+    ],
+)
+def test_going_on_needs_the_same_groups(targets):
+    X = np.arange(80.0)[:, None]
+    y = {"a": X[:, 0] + 1, "b": (X[:, 0] > 40).astype(int)}
+    model = PolyleafMixed({"a": "regression", "b": "binary"}, n_estimators=2, warm_start=True).fit(X, y)
+    model.set_params(n_estimators=4)
+    assert model.fit(X, y).n_estimators_ == 4
+    model.set_params(n_estimators=6, targets=targets)
+    with pytest.raises(ValueError, match="warm_start: targets has"):
+        model.fit(X, y)

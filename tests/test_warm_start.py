@@ -299,3 +299,13 @@ def test_a_model_of_no_rounds(name):
     assert model.n_estimators_ == 0
     model.set_params(callbacks=None).fit(X, case.y, case.weight)
     assert_same_model(model, fitted(case, AFTER))
+
+
+@pytest.mark.parametrize("levels", [[0.4, 0.9], [0.1], [0.1, 0.5, 0.9]])
+def test_quantiles_go_on_at_their_levels_only(levels):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    settings = {"objective": "quantile", "warm_start": True}
+    model = PolyleafRegressor(n_estimators=2, quantile_levels=[0.1, 0.9], **settings).fit(X, X[:, 0])
+    model.set_params(n_estimators=4, quantile_levels=levels)
+    with pytest.raises(ValueError, match="warm_start: quantile_levels are"):
+        model.fit(X, X[:, 0])

@@ -99,6 +99,8 @@ class Problem:
         A copy of the estimator that knows the features, to read evaluation sets with.
     kept : bool ndarray or None
         Which of the rows given are in `data`: those with any weight. None: all.
+    own_weight : float64 ndarray or None
+        Weights of the rows or cells of `data` without those of their classes.
     """
 
     data: Dataset
@@ -110,6 +112,7 @@ class Problem:
     categories: Categories
     reader: BasePolyleaf
     kept: Mask | None
+    own_weight: FloatArray | None
 
 
 class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
@@ -269,6 +272,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         else:
             coding = start.model.coding
             coding.check_names(target.names, "y")
+            self._check_continues(coding, start.source)
         loss = self._make_loss(coding)
         check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
         names = getattr(reader, "feature_names_in_", None)
@@ -279,6 +283,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             interaction=interaction_groups(params["interaction_constraints"], table.shape[1], feature_names),
         )
         codes = coding.encode(labels)
+        own_weight = loss.output_weights(weight)
         weight = apply_class_weight(params.get("class_weight"), codes, coding, weight)
         data = Dataset(rows.name, table, codes, Weights.of(loss.output_weights(weight)))
         loss.check_targets(data.y, data.weights.whole(), rows.y_name, training=True)
@@ -286,7 +291,27 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         if start is not None:
             start.check_run(data, loss.name, params, settings, feature_names)
             settings = start.continued(settings)
-        return Problem(data, coding, loss, metrics, settings, feature_names, reader._categories, reader, kept)
+        return Problem(
+            data,
+            coding,
+            loss,
+            metrics,
+            settings,
+            feature_names,
+            reader._categories,
+            reader,
+            kept,
+            own_weight,
+        )
+
+    def _check_continues(self, coding: TargetCoding, source: str) -> None:
+        """Raise ValueError where the outputs of the model to go on from mean something else than ours."""
+        details = LossDetails.from_params(self.get_params(deep=False))
+        levels = details.quantile_levels if self.objective == "quantile" else None
+        if levels != coding.levels:
+            raise ValueError(
+                f"{source}: quantile_levels are {levels}, but those of the model are {coding.levels}."
+            )
 
     def _categorical_mask(self) -> npt.NDArray[np.uint8] | None:
         if not self._categories:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -14,10 +14,11 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
-from polyleaf.base_estimator import BasePolyleaf, check_measured
+from polyleaf.base_estimator import BasePolyleaf, Problem, check_measured
 from polyleaf.boosting import Dataset, Run, TrainingResult, bin_data
 from polyleaf.callbacks import CallbackError, CallbackList, all_callbacks
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.params import validate_params
 from polyleaf.training_state import TrainingState
 
@@ -125,7 +126,7 @@ def cv(
 
     problem = estimator._problem(X, y, sample_weight, params)
     data, settings, measured = problem.data, problem.settings, problem.metrics
-    check_measured(measured, data, "y")
+    check_measured(measured, replace(data, weights=Weights.of(problem.own_weight)), "y")
     folds = _read_folds(cv, X, y, groups, _num_samples(X), is_classifier(estimator))
     folds = [(_among(train, problem.kept), _among(test, problem.kept)) for train, test in folds]
     for i, fold in enumerate(folds):
@@ -145,8 +146,12 @@ def cv(
 
     def start() -> None:
         matrix = bin_data(data, settings)
-        for train, test in folds:
-            training, unseen = _part(data, train), replace(_part(data, test), name=_SET_NAME)
+        for i, (train, test) in enumerate(folds):
+            training = _part(data, train, own_weight=_balanced(problem, params, train))
+            unseen = replace(_part(data, test, _taken(problem.own_weight, test)), name=_SET_NAME)
+            whole = training.weights.whole()
+            refuse_unobserved(len(train), whole, f"y of the train rows of fold {i}")
+            problem.loss.check_targets(training.y, whole, f"y of the train rows of fold {i}", training=True)
             bins = matrix.take(train.astype(np.uint32), settings.n_threads)
             own_loss = estimator._make_loss(problem.coding)
             runs.append(Run(training, [unseen], own_loss, measured, settings, matrix=bins))
@@ -210,9 +215,19 @@ def _best(means: FloatArray, greater_is_better: bool) -> int:
     return int(np.argmin(np.where(np.isnan(values), np.inf, values)))
 
 
-def _part(data: Dataset, rows: Indices) -> Dataset:
-    """Return some rows as a data set of their own."""
-    return Dataset(data.name, data.X[rows], data.y[rows], data.weights.take(rows))
+def _part(data: Dataset, rows: Indices, own_weight: FloatArray | None) -> Dataset:
+    """Return some rows, with these weights, as a data set of their own."""
+    return Dataset(data.name, data.X[rows], data.y[rows], Weights.of(own_weight))
+
+
+def _taken(weight: FloatArray | None, rows: Indices) -> FloatArray | None:
+    return None if weight is None else weight[rows]
+
+
+def _balanced(problem: Problem, params: Mapping[str, Any], rows: Indices) -> FloatArray | None:
+    """Return the weights of training rows times those of their classes, which are balanced among them."""
+    weight = _taken(problem.own_weight, rows)
+    return apply_class_weight(params.get("class_weight"), problem.data.y[rows], problem.coding, weight)
 
 
 def _among(rows: Indices, kept: npt.NDArray[np.bool_] | None) -> Indices:
@@ -236,6 +251,8 @@ def _read_folds(
     if isinstance(cv, bool | np.bool_) or (isinstance(cv, int | np.integer) and cv < 2):
         raise ValueError(f"cv must be at least 2 folds; got {cv!r}.")
     target: Any = y if scipy.sparse.issparse(y) else np.asarray(y)
+    if isinstance(y, Mapping):  # columns of several kinds
+        target = np.zeros(n_rows)
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
     if isinstance(cv, int | np.integer) or hasattr(cv, "split"):

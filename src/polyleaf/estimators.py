@@ -381,8 +381,12 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         """
         make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
         if top_k is not None:
-            Integer(1, self._coding_of_fit().n_outputs).check("top_k", top_k)
-            best = np.concatenate([_largest(raw, int(top_k)) for raw in self._raw_blocks(X, n_rounds)])
+            Integer(1, self._coding_of_fit().width).check("top_k", top_k)
+            if sparse:
+                raise ValueError("sparse=True does not go with top_k, which returns numbers of columns.")
+            binary = self._coding.kind == "binary"  # one score: that of the second class
+            scores = (np.hstack([-raw, raw]) if binary else raw for raw in self._raw_blocks(X, n_rounds))
+            best = np.concatenate([_largest(one, int(top_k)) for one in scores])
             if make_frame is None:
                 return best
             return make_frame(best, [f"top_{place}" for place in range(1, best.shape[1] + 1)])

@@ -27,7 +27,7 @@ from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.losses.grouped import GroupedLoss, LossGroup
 from polyleaf.metrics import Metric, make_metrics
 from polyleaf.params import documented
-from polyleaf.target_specs import read_specs
+from polyleaf.target_specs import TargetSpec, read_specs
 
 
 @documented("mixed")
@@ -160,7 +160,7 @@ class PolyleafMixed(BasePolyleaf):
     # --- fitting -------------------------------------------------------------------------------------------
 
     def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Any:
-        return read_target_columns(y, read_specs(self.targets), n_rows, name, warn=warn)
+        return read_target_columns(y, self._specs(), n_rows, name, warn=warn)
 
     def _weighed(self, y: Any, rows: EvalInput) -> tuple[Any, FloatArray | None]:
         numbers = y.numbers()
@@ -168,14 +168,14 @@ class PolyleafMixed(BasePolyleaf):
         return y.without_missing(), weight
 
     def _columns_of_y(self) -> Sequence[str]:
-        return [column for spec in read_specs(self.targets) for column in spec.columns]
+        return [column for spec in self._specs() for column in spec.columns]
 
     def _target_input(self, y: object, name: str) -> TargetInput:
         return TargetInput(y)
 
     def _learn_coding(self, y: Any) -> TargetCoding:
         assert isinstance(y, TargetColumns)
-        specs = read_specs(self.targets)
+        specs = self._specs()
         levels = {
             spec.name: LossDetails.from_params(spec.details).quantile_levels
             for spec in specs
@@ -183,10 +183,29 @@ class PolyleafMixed(BasePolyleaf):
         }
         return mixed_coding(y, specs, levels)
 
+    def _check_continues(self, coding: TargetCoding, source: str) -> None:
+        assert isinstance(coding, MixedCoding)
+        ours = [(spec.name, spec.objective, spec.columns, _levels(spec)) for spec in self._specs()]
+        theirs = [
+            (group.name, group.objective, tuple(group.columns), group.coding.levels)
+            for group in coding.groups
+        ]
+        for own, other in zip(ours, theirs, strict=False):
+            if own != other:
+                raise ValueError(
+                    f"{source}: targets has the group {own!r} where that of the model is {other!r}; name, "
+                    "objective, columns, quantile levels and order must be the same."
+                )
+        if len(ours) != len(theirs):
+            raise ValueError(f"{source}: targets has {len(ours)} groups, but the model has {len(theirs)}.")
+
+    def _specs(self) -> tuple[TargetSpec, ...]:
+        return read_specs(self.targets)
+
     def _make_loss(self, coding: TargetCoding) -> Loss:
         assert isinstance(coding, MixedCoding)
         weights = self._group_weights(coding)
-        details = {spec.name: LossDetails.from_params(spec.details) for spec in read_specs(self.targets)}
+        details = {spec.name: LossDetails.from_params(spec.details) for spec in self._specs()}
         return GroupedLoss(
             [
                 LossGroup(
@@ -222,7 +241,7 @@ class PolyleafMixed(BasePolyleaf):
         """Return the metric of each group, and the loss that early stopping watches."""
         assert isinstance(coding, MixedCoding)
         assert isinstance(loss, GroupedLoss)
-        details = {spec.name: LossDetails.from_params(spec.details) for spec in read_specs(self.targets)}
+        details = {spec.name: LossDetails.from_params(spec.details) for spec in self._specs()}
         metrics = [
             _metric_of_group(group, part, details[part.name])
             for group, part in zip(coding.groups, loss.groups, strict=True)
@@ -303,6 +322,10 @@ class PolyleafMixed(BasePolyleaf):
         assert isinstance(coding, MixedCoding)
         for group, _, outputs in coding.slices():
             yield group, raw[:, outputs]
+
+
+def _levels(spec: TargetSpec) -> tuple[float, ...] | None:
+    return LossDetails.from_params(spec.details).quantile_levels if spec.objective == "quantile" else None
 
 
 def _link(group: CodedGroup) -> Loss:

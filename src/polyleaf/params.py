@@ -854,6 +854,10 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
             )
     if hessian == "shared" and sparse_labels:
         raise ValueError("hessian='shared' does not go with a sparse y, whose Hessian is 1 everywhere.")
+    if hessian == "shared" and not joint:
+        raise ValueError(
+            "hessian='shared' needs trees of all outputs, not multi_strategy='one_output_per_tree'."
+        )
     if hessian in ("auto", "diagonal", "shared"):
         return
     if loss != "cross_entropy":

@@ -100,7 +100,9 @@ def table_numbers(
     """
     if table.kind == "sparse":
         if codes:
-            raise ValueError(f"{table.name} is sparse; its columns cannot be recoded as categories.")
+            raise ValueError(
+                f"{table.name} is sparse; its columns cannot be categories (categorical_features)."
+            )
         _refuse_sparse_infinity(table.source, table.labels, table.name)
         matrix: SparseTable = table.source
         return matrix

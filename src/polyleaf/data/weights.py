@@ -53,11 +53,6 @@ class Weights:
         """Whether all cells count the same."""
         return self.row is None and self.cell is None
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Weights:
-        """Return the weights of some rows."""
-        row = None if self.row is None else _none_if_ones(self.row[rows])
-        return Weights(row, None if self.cell is None else self.cell[rows])
-
     def whole(self) -> FloatArray | None:
         """Return the weights of the cells where they differ, of the rows otherwise."""
         if self.cell is None:
