@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
+from polyleaf.callbacks import Checkpoint
 from polyleaf.losses import make_loss
 from polyleaf.losses.grouped import GroupedLoss, LossGroup
 from polyleaf.params import parameters_of, parameters_section
@@ -485,3 +486,32 @@ def test_going_on_needs_the_same_groups(targets):
     model.set_params(n_estimators=6, targets=targets)
     with pytest.raises(ValueError, match="warm_start: targets has"):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["regression", "huber", "quantile", "binary", "multiclass"])
+def test_a_single_group_goes_on_and_is_checkpointed(kind, tmp_path):
+    X = np.arange(90.0)[:, None]
+    y = {
+        "a": X[:, 0]
+        if kind in ("regression", "huber", "quantile")
+        else (X[:, 0] // 45 if kind == "binary" else X[:, 0] // 30)
+    }
+    spec = {"a": kind if kind != "quantile" else {"objective": "quantile", "quantile_levels": [0.2, 0.8]}}
+    whole = PolyleafMixed(spec, n_estimators=4, random_state=0).fit(X, y)
+    begun = PolyleafMixed(
+        spec, n_estimators=2, random_state=0, callbacks=[Checkpoint(tmp_path / "c", 1)]
+    ).fit(X, y)
+    done = PolyleafMixed(spec, n_estimators=2, random_state=0).fit(X, y, init_model=begun)
+    resumed = PolyleafMixed(spec, n_estimators=4, random_state=0).fit(X, y, resume=tmp_path / "c")
+    for model in (done, resumed):
+        np.testing.assert_array_equal(model._forest.values, whole._forest.values)
+    assert load_model(tmp_path / "c").n_estimators_ == 2
+
+
+def test_a_group_that_an_evaluation_set_does_not_have_is_left_out():
+    X, _ = table()
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    model = PolyleafMixed({"a": "regression", "b": "regression"}, n_estimators=30, early_stopping_rounds=3)
+    model.fit(X, frame, eval_set=(X, frame.assign(b=np.nan)))
+    assert model.best_iteration_ > 5
+    assert np.isfinite(model.evals_result_["validation_0"]["loss"]).all()

@@ -665,5 +665,5 @@ def test_columns_of_sparse_tables_cannot_be_recoded():
     table = read_table(Host(), scipy.sparse.csr_array(np.eye(3)), reset=True)
     assert table.kind == "sparse"
     np.testing.assert_array_equal(table.column(1), [0, 1, 0])
-    with pytest.raises(ValueError, match="X is sparse; its columns cannot be recoded"):
+    with pytest.raises(ValueError, match="X is sparse; its columns cannot be categories"):
         table_numbers(table, {1: np.zeros(3)})

@@ -1,7 +1,10 @@
 """Weights of rows and cells, classes and outputs; targets that were not observed."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.class_weight import compute_class_weight
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
@@ -111,7 +114,7 @@ OPTIONS = [
     {"sparse_leaves": 2},
     {"sparse_leaves": 2, "sparse_mode": "unrestricted"},
     {"max_bins": None},
-    {"output_weight": [1.0, 2.0, 0.0]},
+    {"output_weight": [1.0, 2.0, 0.5]},
     {"objective": lambda y, raw: (raw - y, np.ones(raw.shape))},
 ]
 
@@ -402,3 +405,76 @@ def test_output_weight_needs_a_score_with_shares():
     X, y = three_classes()
     with pytest.raises(ValueError, match="hessian='exact'"):
         model("multiclass", output_weight=[1, 2, 3], hessian="exact").fit(X, y)
+
+
+# --- scores ------------------------------------------------------------------------------------------------
+
+
+def test_scores_leave_out_what_was_not_observed():
+    X, y = targets()
+    fitted = model("regression").fit(X, y)
+    assert fitted.score(X, y) == pytest.approx(r2_score(y, fitted.predict(X)))
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    assert fitted.score(X, y, weight) == pytest.approx(r2_score(y, fitted.predict(X), sample_weight=weight))
+    missing = holes(y.shape)
+    each = [r2_score(y[~gap, j], fitted.predict(X)[~gap, j]) for j, gap in enumerate(missing.T)]
+    with_nan = np.where(missing, np.nan, y)
+    assert fitted.score(X, with_nan) == pytest.approx(np.mean(each))
+    assert fitted.score(X, y, (~missing).astype(float)) == pytest.approx(np.mean(each))
+    search = GridSearchCV(model("regression"), {"max_depth": [1, 3]}, cv=3).fit(X, with_nan)
+    assert search.best_params_ == {"max_depth": 3}
+    assert np.isfinite(search.best_score_)
+
+
+def test_accuracy_leaves_out_labels_that_were_not_observed():
+    X, y = labels()
+    fitted = model("multilabel").fit(X, y)
+    assert fitted.score(X, y) == pytest.approx((fitted.predict(X) == y).all(axis=1).mean())
+    missing = holes(y.shape)
+    right = ((fitted.predict(X) == y) | missing).all(axis=1)
+    weight = (~missing).mean(axis=1)
+    assert fitted.score(X, np.where(missing, np.nan, y)) == pytest.approx(np.average(right, weights=weight))
+
+
+def test_several_quantiles_have_no_score():
+    X, y = targets()
+    fitted = model("regression", objective="quantile", quantile_levels=[0.1, 0.9]).fit(X, y)
+    with pytest.raises(ValueError, match="score: several quantiles"):
+        fitted.score(X, y)
+
+
+# --- sizes -------------------------------------------------------------------------------------------------
+
+
+def test_weights_out_of_range_are_refused_before_any_work():
+    X, y = targets()
+    cells = np.ones(y.shape)
+    cells[:, 0] = 1e50
+    with pytest.raises(ValueError, match="the weights of row 0 differ too much"):
+        model("regression").fit(X, y, cells)
+    X, y = three_classes()
+    with pytest.raises(ValueError, match="class_weight times sample_weight is too large"):
+        model("multiclass", class_weight={"a": 1e200}).fit(X, y, np.full(len(X), 1e120))
+
+
+def test_targets_without_observation_are_refused_by_name():
+    X, y = targets()
+    frame = pd.DataFrame(y * [1, np.nan, 1], columns=["u", "v", "w"])
+    with pytest.raises(ValueError, match="column 'v' of y has no observation"):
+        model("regression").fit(X, frame)
+
+
+@pytest.mark.parametrize("sketch", ["top_outputs", "random_sampling"])
+def test_sketches_count_weights_as_repeated_rows(sketch):
+    X, y = targets()
+    weight = np.random.default_rng(0).integers(1, 4, len(X))
+    settings = {"sketch": sketch, "sketch_size": 1, "min_samples_leaf": 1, "max_leaves": 8}
+    one = model("regression", **settings).fit(X, y, weight)
+    repeated = model("regression", **settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0))
+    np.testing.assert_allclose(one.predict(X), repeated.predict(X), rtol=1e-5, atol=1e-6)
+
+
+def test_an_output_of_share_0_does_not_go_with_sparse_leaves():
+    X, y = targets()
+    with pytest.raises(ValueError, match="output_weight holds 0"):
+        model("regression", output_weight=[0, 1, 1], sparse_leaves=1).fit(X, y)

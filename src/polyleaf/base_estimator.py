@@ -101,6 +101,8 @@ class Problem:
         Which of the rows given are in `data`: those with any weight. None: all.
     own_weight : float64 ndarray or None
         Weights of the rows or cells of `data` without those of their classes.
+    saved_loss : str
+        What a model file calls the loss.
     """
 
     data: Dataset
@@ -113,6 +115,7 @@ class Problem:
     reader: BasePolyleaf
     kept: Mask | None
     own_weight: FloatArray | None
+    saved_loss: str
 
 
 class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
@@ -239,7 +242,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
         def save(path: str | os.PathLike[str], result: TrainingResult) -> None:
             model = self._saved(
-                params, result, problem.coding, problem.loss.name, problem.feature_names, problem.categories
+                params, result, problem.coding, problem.saved_loss, problem.feature_names, problem.categories
             )
             write_model(path, replace(model, checkpoint=note()))
 
@@ -253,7 +256,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             initial=None if start is None else start.forest,
             save=save,
         )
-        self._take(result, problem.coding, problem.loss.name, problem.feature_names, problem.categories)
+        self._take(result, problem.coding, problem.saved_loss, problem.feature_names, problem.categories)
         self._seed = problem.settings.seed
         if result.error is not None:
             raise result.error
@@ -266,6 +269,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         reader = copy.copy(self)  # takes the features' number and names while the input is being read
         target = self._target_input(y, "y")
         rows = EvalInput("training", X, target.values, sample_weight, "X", "y", "sample_weight")
+        reader._names_of_y = target.names
         table, labels, weight, kept = reader._read_rows(rows, reset=True, start=start)
         if start is None:
             coding = replace(self._learn_coding(labels), names=target.names, frame=target.frame)
@@ -289,7 +293,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         loss.check_targets(data.y, data.weights.whole(), rows.y_name, training=True)
         metrics = self._make_metrics(params, coding, loss, data)
         if start is not None:
-            start.check_run(data, loss.name, params, settings, feature_names)
+            start.check_run(data, self._saved_loss(loss), params, settings, feature_names)
             settings = start.continued(settings)
         return Problem(
             data,
@@ -302,7 +306,12 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             reader,
             kept,
             own_weight,
+            self._saved_loss(loss),
         )
+
+    def _saved_loss(self, loss: Loss) -> str:
+        """What a model file calls the loss."""
+        return loss.name
 
     def _check_continues(self, coding: TargetCoding, source: str) -> None:
         """Raise ValueError where the outputs of the model to go on from mean something else than ours."""
@@ -371,7 +380,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
     def _columns_of_y(self) -> Sequence[str] | None:
         """What errors call the columns of y; None: their numbers."""
-        return None
+        names: Sequence[str] | None = self._names_of_y
+        return names
 
     def _learn_categories(self, table: Table, kept: Mask | None, start: Start | None) -> Categories:
         """Return the categories of the table of ``fit``, or those of the model to go on from."""
@@ -618,6 +628,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         objective = DEFAULT_OBJECTIVES[self._coding.kind] if self._loss_name == "custom" else self._loss_name
         details = LossDetails(quantile_levels=self._coding.levels or (0.5,))
         return make_loss(objective, n_outputs=self._coding.n_outputs, kind=self._coding.kind, details=details)
+
+    def _score(self, metric: str, prediction: FloatArray, y: Any, sample_weight: Any) -> float:
+        """Measure predictions of shape (rows, outputs) where targets were observed."""
+        values = self._read_y(read_target_input(y, "y").values, len(prediction), "y", warn=False)
+        values, weight = set_unobserved_aside(
+            values, check_cell_weights(sample_weight, values, "sample_weight")
+        )
+        (measured,) = make_metrics(metric, default=metric, kind=self._coding.kind)
+        return measured.function(self._coding.encode(values), prediction, weight)
 
     def _check_is_fitted(self) -> None:
         # scikit-learn's check looks at the whole estimator, which takes as long as predicting a row.

@@ -359,7 +359,12 @@ class _Trainer:
                     self._weight,
                     **scales,
                     structure=self._plan.make(
-                        of_tree, hessian_of_tree, **scales, number=number, n_threads=settings.n_threads
+                        of_tree,
+                        hessian_of_tree,
+                        **scales,
+                        number=number,
+                        n_threads=settings.n_threads,
+                        weight=self._weight,
                     ),
                     label=self._data.y if settings.hessian in ("exact", "exact_leaf") else None,
                     raw=self._raw[:, part],

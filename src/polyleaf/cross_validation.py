@@ -169,7 +169,7 @@ def cv(
         for run in runs:
             model = clone(estimator)
             result = TrainingResult(run.forest(), run.evals_result(), best)
-            model._take(result, problem.coding, problem.loss.name, problem.feature_names, problem.categories)
+            model._take(result, problem.coding, problem.saved_loss, problem.feature_names, problem.categories)
             models.append(model)
     return CVResult(
         mean={name: of_folds.mean(axis=0) for name, of_folds in values.items()},

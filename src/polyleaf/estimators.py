@@ -189,6 +189,23 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
             return prediction
         return make_frame(prediction, self._coding.columns_of_predictions())
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R2, the mean over the targets; missing targets (NaN) do not count.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            The features.
+        y : array-like or data frame of shape (n_rows,) or (n_rows, n_targets)
+            The targets.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Weights of rows or cells.
+        """
+        prediction = self._link().predict(self._raw(X, None))
+        if prediction.shape[1] != self._coding.width:
+            raise ValueError("score: several quantiles of a target have no R2; use a metric of quantiles.")
+        return self._score("r2", prediction, y, sample_weight)
+
     def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[FloatArray]:
         """Return an iterator over the predictions after each round; parameters as in `predict`."""
         return map(self._shaped, self._staged_raw(X, n_rounds))
@@ -432,6 +449,22 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             return raw
         score: FloatArray = raw[:, 0] if self._coding.kind == "binary" else raw[:, 1] - raw[:, 0]
         return score
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; of several labels, the share of rows whose observed labels are all right.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            The features.
+        y : array-like, data frame or sparse matrix
+            Classes or labels; NaN in a matrix of labels does not count.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), default=None
+            Weights of rows or cells.
+        """
+        if self._coding_of_fit().kind != "multilabel" or scipy.sparse.issparse(y):
+            return float(super().score(X, y, sample_weight))
+        return self._score("accuracy", self.predict(X, sparse=False).astype(np.float64), y, sample_weight)
 
     def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[Array]:
         """Return an iterator over the predictions after each round; parameters as in `predict`."""

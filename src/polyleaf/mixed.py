@@ -199,6 +199,9 @@ class PolyleafMixed(BasePolyleaf):
         if len(ours) != len(theirs):
             raise ValueError(f"{source}: targets has {len(ours)} groups, but the model has {len(theirs)}.")
 
+    def _saved_loss(self, loss: Loss) -> str:
+        return "grouped"
+
     def _specs(self) -> tuple[TargetSpec, ...]:
         return read_specs(self.targets)
 
@@ -254,7 +257,11 @@ class PolyleafMixed(BasePolyleaf):
         shares = shares / shares.sum() / np.where(at_first > 0, at_first, 1.0)
 
         def watched(y: Any, prediction: Any, weight: FloatArray | None) -> float:
-            return float(shares @ [metric.function(y, prediction, weight) for metric in metrics])
+            values = np.array([metric.function(y, prediction, weight) for metric in metrics])
+            seen = ~np.isnan(values)  # a group may have no observation among these rows
+            if not seen.any():
+                return float("nan")
+            return float(shares[seen] @ values[seen] * (shares.sum() / shares[seen].sum()))
 
         return [*metrics, Metric("loss", False, watched)]
 
@@ -266,7 +273,7 @@ class PolyleafMixed(BasePolyleaf):
         feature_names: tuple[str, ...] | None,
         categories: Categories,
     ) -> None:
-        super()._take(result, coding, "grouped", feature_names, categories)
+        super()._take(result, coding, loss_name, feature_names, categories)
         assert isinstance(coding, MixedCoding)
         self.classes_ = {
             group.name: group.coding.classes
@@ -364,6 +371,9 @@ def _metric_of_group(group: CodedGroup, part: LossGroup, details: LossDetails) -
 
     def measured(y: Any, prediction: Any, weight: FloatArray | None) -> float:
         own = np.ascontiguousarray(prediction[:, part.outputs])
-        return metric.function(part.targets(y), own, part.weights(weight))
+        own_weight = part.weights(weight)
+        if own_weight is not None and not own_weight.any():
+            return float("nan")
+        return metric.function(part.targets(y), own, own_weight)
 
     return Metric(f"{group.name}/{metric.name}", metric.greater_is_better, measured)

@@ -843,6 +843,11 @@ def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, spar
     if params["sampling_method"] == "gradient_based" and sparse_labels:
         raise ValueError("sampling_method='gradient_based' does not go with a sparse y.")
     if params["output_weight"] is not None:
+        if k is not None and not np.all(np.asarray(params["output_weight"], dtype=float) > 0):
+            raise ValueError(
+                "output_weight holds 0, but with sparse_leaves outputs are chosen by their share: such an "
+                "output would be in no leaf."
+            )
         if sparse_labels:
             raise ValueError("output_weight does not go with a sparse y.")
         if hessian == "exact":

@@ -235,6 +235,13 @@ def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> F
         raise ValueError(f"{name} must be finite and >= 0; got {weights[row]} in row {row}.")
     if not weights.any():
         raise ValueError(f"{name} is zero in all rows; at least one weight must be greater than 0.")
+    return check_total(weights, name)
+
+
+def check_total(weights: FloatArray | None, name: str) -> FloatArray | None:
+    """Return weights whose sum is within range, or raise ValueError."""
+    if weights is None:
+        return None
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not 1 / _LARGEST_TOTAL <= total <= _LARGEST_TOTAL:

@@ -71,7 +71,7 @@ class TargetCoding:
         """Return what the predictions of targets of these names are called: "a", or "a_q0.1", "a_q0.9"."""
         if self.levels is None or len(self.levels) == 1:
             return list(names)
-        return [f"{name}_q{level:g}" for name in names for level in self.levels]
+        return [f"{name}_q{level!r}" for name in names for level in self.levels]
 
     def encode(self, y: Array, name: str = "y") -> Array:
         """Code an array that came from `read_targets` or `read_labels`.

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
+from polyleaf.data.inputs import Array, FloatArray, as_float64, check_total, check_weights
 from polyleaf.data.targets import TargetCoding
 
 Cells = npt.NDArray[np.float32]
@@ -46,7 +46,14 @@ class Weights:
         if (weight == weight[:, :1]).all():
             return cls(_none_if_ones(np.ascontiguousarray(weight[:, 0])), None)
         mean = weight.mean(axis=1)
-        return cls(_none_if_ones(mean), (weight / mean[:, np.newaxis]).astype(np.float32))
+        cell = (weight / mean[:, np.newaxis]).astype(np.float32)
+        if ((cell == 0) != (weight == 0)).any():
+            row, column = np.argwhere((cell == 0) != (weight == 0))[0]
+            raise ValueError(
+                f"the weights of row {row} differ too much: that of column {column} is "
+                f"{weight[row, column]}, and their mean is {mean[row]}."
+            )
+        return cls(_none_if_ones(mean), cell)
 
     @property
     def are_ones(self) -> bool:
@@ -161,6 +168,14 @@ def apply_class_weight(
     weight : float64 ndarray of shape (rows,) or (rows, labels), or None
         So far.
     """
+    with np.errstate(over="ignore"):
+        weights = _times_classes(class_weight, y, coding, weight)
+    return check_total(weights, "class_weight times sample_weight") if class_weight is not None else weights
+
+
+def _times_classes(
+    class_weight: ClassWeight, y: Array, coding: TargetCoding, weight: FloatArray | None
+) -> FloatArray | None:
     if class_weight is None:
         return weight
     if coding.sparse:

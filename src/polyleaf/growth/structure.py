@@ -71,6 +71,7 @@ class StructurePlan:
         unit: FloatArray,
         number: int,
         n_threads: int,
+        weight: FloatArray | None = None,
     ) -> Structure:
         """Return the structure of round `number`; see `TreeGrower.grow` for the arguments.
 
@@ -81,7 +82,7 @@ class StructurePlan:
         generator = np.random.default_rng([self.seed, number, 2])
         if self.sketch == "random_projection":
             return self._projected(gradient, hessian, gain_weight, generator, n_threads)
-        norms = gain_weight * _sums_of_squares(gradient)
+        norms = gain_weight * _sums_of_squares(gradient, weight)
         if self.sketch == "top_outputs":
             chosen = np.argsort(-norms, kind="stable")[: self.size]
         else:
@@ -166,8 +167,10 @@ def _mean_hessian(
     return sums.astype(np.float32)
 
 
-def _sums_of_squares(gradient: FloatMatrix) -> FloatArray:
-    return np.asarray(np.einsum("ij,ij->j", gradient, gradient, dtype=np.float64))
+def _sums_of_squares(gradient: FloatMatrix, weight: FloatArray | None) -> FloatArray:
+    if weight is None:
+        return np.asarray(np.einsum("ij,ij->j", gradient, gradient, dtype=np.float64))
+    return np.asarray(np.einsum("i,ij,ij->j", weight, gradient, gradient, dtype=np.float64))
 
 
 def _drawn(norms: FloatArray, size: int, generator: np.random.Generator) -> npt.NDArray[np.intp]:

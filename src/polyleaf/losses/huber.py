@@ -10,7 +10,6 @@ from polyleaf.losses.base import Gradients, Loss, Workspace
 from polyleaf.losses.units import squares_of_units, units_of_residuals
 from polyleaf.losses.weighted import (
     observed_range,
-    weighted_mean,
     weighted_quantiles,
     weighted_variance,
 )
@@ -84,7 +83,9 @@ class Huber(Loss):
         clipped = np.clip(residual, -self._delta, self._delta)
         with np.errstate(over="ignore"):
             distance = np.maximum(1.0, np.minimum(np.abs(residual) / self._delta, _LARGEST_FACTOR))
-        self._factor = np.maximum(1.0, weighted_mean(distance, weight))
+        # The median: a few outliers, however far, are not to make everybody else's steps longer.
+        ordinary = weighted_quantiles(distance, weight, np.full(self.n_outputs, 0.5))
+        self._factor = np.maximum(1.0, ordinary)
         if not scale_targets:
             return self._unit, squares_of_units(self._unit) / self._factor
         variance = weighted_variance(clipped / self._unit * self._factor, weight)
