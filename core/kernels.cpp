@@ -493,6 +493,28 @@ inline double term_of(double x) {
 }
 
 template <Term kind>
+struct TermOf {
+  static constexpr Term value = kind;
+};
+
+// Calls body with the term as a type.
+template <class Body>
+void with_term(Term term, Body&& body) {
+  switch (term) {
+    case Term::kItself:
+      return body(TermOf<Term::kItself>());
+    case Term::kSquare:
+      return body(TermOf<Term::kSquare>());
+    case Term::kPaper:
+      return body(TermOf<Term::kPaper>());
+    case Term::kTwice:
+      return body(TermOf<Term::kTwice>());
+    case Term::kAbsolute:
+      return body(TermOf<Term::kAbsolute>());
+  }
+}
+
+template <Term kind>
 void sum_of_rows(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
                  const double* weight, double* out) {
   const auto term = [&](const float* v, int j) { return weight[j] * term_of<kind>(static_cast<double>(v[j])); };
@@ -509,18 +531,7 @@ void sum_of_rows(const float* values, std::size_t stride, std::size_t begin, std
 
 void weighted_sums(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
                    const double* weight, Term term, double* out) {
-  switch (term) {
-    case Term::kItself:
-      return sum_of_rows<Term::kItself>(values, stride, begin, end, n, weight, out);
-    case Term::kSquare:
-      return sum_of_rows<Term::kSquare>(values, stride, begin, end, n, weight, out);
-    case Term::kPaper:
-      return sum_of_rows<Term::kPaper>(values, stride, begin, end, n, weight, out);
-    case Term::kTwice:
-      return sum_of_rows<Term::kTwice>(values, stride, begin, end, n, weight, out);
-    case Term::kAbsolute:
-      return sum_of_rows<Term::kAbsolute>(values, stride, begin, end, n, weight, out);
-  }
+  with_term(term, [&](auto kind) { sum_of_rows<kind.value>(values, stride, begin, end, n, weight, out); });
 }
 
 // e^x to about 1e-15 for |x| <= 700 (clamped there), written so that the compiler vectorises it.
@@ -660,18 +671,7 @@ void sum_some_rows(const float* values, std::size_t stride, const double* weight
 
 void sum_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
               std::size_t n_rows, int n_outputs, Term term, double* out) {
-  switch (term) {
-    case Term::kItself:
-      return sum_some_rows<Term::kItself>(values, stride, weight, rows, n_rows, n_outputs, out);
-    case Term::kSquare:
-      return sum_some_rows<Term::kSquare>(values, stride, weight, rows, n_rows, n_outputs, out);
-    case Term::kPaper:
-      return sum_some_rows<Term::kPaper>(values, stride, weight, rows, n_rows, n_outputs, out);
-    case Term::kTwice:
-      return sum_some_rows<Term::kTwice>(values, stride, weight, rows, n_rows, n_outputs, out);
-    case Term::kAbsolute:
-      return sum_some_rows<Term::kAbsolute>(values, stride, weight, rows, n_rows, n_outputs, out);
-  }
+  with_term(term, [&](auto kind) { sum_some_rows<kind.value>(values, stride, weight, rows, n_rows, n_outputs, out); });
 }
 
 }  // namespace

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor
+from polyleaf.combinations import base_score_vector
 from polyleaf.metrics import _METRICS
-from polyleaf.params import METRICS, base_score_vector, parameters_of, parameters_section, validate_params
+from polyleaf.params import METRICS, parameters_of, parameters_section, validate_params
 
 ESTIMATORS = {"regressor": PolyleafRegressor, "classifier": PolyleafClassifier}
 KINDS = tuple(ESTIMATORS)

@@ -21,6 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 from polyleaf.boosting import Dataset, Settings, TrainingResult, train
 from polyleaf.callbacks import all_callbacks
 from polyleaf.checkpoint import CheckpointNote, describe_data, describe_params
+from polyleaf.combinations import (
+    base_score_vector,
+    check_combination,
+    output_weight_vector,
+    resolve_hessian,
+    resolve_sketch,
+)
 from polyleaf.constraints import SignMatrix, has_signs, interaction_groups, monotone_signs
 from polyleaf.continuation import Start
 from polyleaf.data.category_values import (
@@ -56,19 +63,8 @@ from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.metrics import Metric, make_metrics
 from polyleaf.model import Forest
 from polyleaf.model_file import SavedModel, read_model, write_model
-from polyleaf.params import (
-    DEFAULT_SKETCH_SIZE,
-    Boolean,
-    EstimatorKind,
-    Integer,
-    base_score_vector,
-    check_combination,
-    output_weight_vector,
-    parameters_of,
-    resolve_hessian,
-    resolve_sketch,
-    validate_params,
-)
+from polyleaf.parameter_rules import Boolean, Integer
+from polyleaf.params import DEFAULT_SKETCH_SIZE, EstimatorKind, parameters_of, validate_params
 
 Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
 EvalMetric = str | Callable[[Array, FloatArray], float]

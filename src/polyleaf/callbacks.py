@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from polyleaf.model_file import checked_target, path_text
-from polyleaf.params import CALLBACK_METHODS, Integer, Real
+from polyleaf.parameter_rules import CALLBACK_METHODS, Integer, Real
 from polyleaf.progress import EvaluationLog, ProgressBar
 from polyleaf.training_state import Callback, TrainingState
 

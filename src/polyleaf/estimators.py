@@ -26,7 +26,8 @@ from polyleaf.data.weights import ClassWeight
 from polyleaf.losses import LossDetails
 from polyleaf.mixed import PolyleafMixed
 from polyleaf.model_file import read_model
-from polyleaf.params import EstimatorKind, Integer, documented
+from polyleaf.parameter_rules import Integer
+from polyleaf.params import EstimatorKind, documented
 
 # Signs per feature and perhaps output, or by feature; groups of features. A feature is an index or a name.
 

@@ -21,7 +21,7 @@ from polyleaf.data.targets import TargetKind
 from polyleaf.losses.details import LossDetails
 from polyleaf.losses.log_link import check_range
 from polyleaf.losses.values import deviance_values, huber_values, pinball_values
-from polyleaf.params import metric_family
+from polyleaf.parameter_rules import metric_family
 
 if TYPE_CHECKING:
     # SciPy's classes take parameters in newer versions only.

@@ -32,7 +32,8 @@ from polyleaf.data.tables import FrameKind
 from polyleaf.data.targets import TargetCoding
 from polyleaf.losses import OBJECTIVES_OF
 from polyleaf.model import Forest
-from polyleaf.params import EstimatorKind, Levels, parameters_of, validate_params
+from polyleaf.parameter_rules import Levels
+from polyleaf.params import EstimatorKind, parameters_of, validate_params
 
 FORMAT_NAME = "polyleaf"
 FORMAT_VERSION = 2  # 1 had no splits by categories

@@ -7,7 +7,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from polyleaf.params import Integer
+from polyleaf.parameter_rules import Integer
 from polyleaf.training_state import Callback, TrainingState
 
 # More than these would not fit a terminal's line; the last ones are those that early stopping watches.

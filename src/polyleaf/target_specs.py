@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyleaf.data.targets import TargetKind
+from polyleaf.parameter_rules import LOSS_PARAMETERS
 
 # What a group may be called: a kind of target with its usual loss, or the loss itself.
 _KINDS: dict[str, tuple[TargetKind, str]] = {
@@ -26,8 +27,7 @@ _OBJECTIVES: dict[str, tuple[TargetKind, ...]] = {
     "cross_entropy": ("multiclass",),
     "binary_cross_entropy": ("binary", "multilabel"),
 }
-_DETAILS = {"huber_delta": "huber", "quantile_levels": "quantile", "tweedie_power": "tweedie"}
-_KEYS = ("kind", "objective", "columns", *_DETAILS)
+_KEYS = ("kind", "objective", "columns", *LOSS_PARAMETERS)
 
 
 @dataclass(frozen=True)
@@ -124,15 +124,13 @@ def _columns(group: str, value: Mapping[str, Any], kind: TargetKind, name: str) 
 
 
 def _details(value: Mapping[str, Any], objective: str, name: str) -> dict[str, Any]:
-    from polyleaf.params import parameters_of  # whose table holds a rule of this module
-
     found = {}
-    for key, owner in _DETAILS.items():
+    for key, (owner, rule) in LOSS_PARAMETERS.items():
         if key not in value:
             continue
         if owner != objective:
             raise ValueError(f"{name}: {key} belongs to the objective {owner!r}, not to {objective!r}.")
-        parameters_of("regressor")[key].rule.check(f"{name}: {key}", value[key])
+        rule.check(f"{name}: {key}", value[key])
         found[key] = value[key]
     return found
 

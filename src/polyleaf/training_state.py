@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from polyleaf.model import Forest
-from polyleaf.params import Real
+from polyleaf.parameter_rules import Real
 
 EvalsResult = dict[str, dict[str, list[float]]]
 

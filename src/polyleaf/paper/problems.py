@@ -18,7 +18,6 @@ Kind = Literal["multiclass", "multilabel", "regression"]
 Maker = Callable[[int, int], tuple[Array, Array]]
 
 # What is measured on the test rows, and how a report writes it.
-MEASURES: dict[Kind, str] = {"multiclass": "accuracy", "multilabel": "top-1 accuracy", "regression": "RMSE"}
 
 _TRAINING_SHARE = 0.7
 
