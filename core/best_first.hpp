@@ -13,6 +13,7 @@
 
 #include "binned_matrix.hpp"
 #include "node.hpp"
+#include "replay.hpp"
 #include "rules.hpp"
 
 namespace polyleaf {
@@ -24,12 +25,6 @@ class BestFirst {
             std::vector<std::uint32_t>& spare, int n_threads)
       : matrix_(matrix), rules_(rules), search_(search), rows_(rows), spare_(spare), n_threads_(n_threads) {}
 
-  // The nodes in the order in which best-first growth creates them, and the left child of each (-1: leaf) in that
-  // order.
-  struct Order {
-    std::vector<const Node*> nodes;
-    std::vector<std::int32_t> left;
-  };
   Order run();
 
  private:
@@ -40,7 +35,6 @@ class BestFirst {
   void settle(int index, double parent_minimum);
   void expand(const std::vector<int>& batch);
   void expand_node(int index, int left, const Team& team);
-  Order replay() const;
   Node& node(int index) { return nodes_[static_cast<std::size_t>(index)]; }
 
   const BinnedMatrix& matrix_;

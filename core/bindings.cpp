@@ -21,6 +21,7 @@
 #include "sparse_labels.hpp"
 #include "take_rows.hpp"
 #include "threads.hpp"
+#include "visited_tree.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -157,6 +158,17 @@ nb::dict to_dict(GrownTree&& tree, std::size_t width) {
   out["leaf"] = to_numpy(std::move(tree.leaf));
   out["values"] = to_numpy(std::move(tree.values), width);
   out["outputs"] = to_numpy(std::move(tree.outputs), width);
+  return out;
+}
+
+nb::dict to_dict_with_gains(GrownTree&& tree, std::size_t width, bool gains) {
+  nb::dict shares;
+  if (gains) {
+    shares["gain_feature"] = to_numpy(std::move(tree.gain_feature));
+    shares["output_gain"] = to_numpy(std::move(tree.output_gain), width);
+  }
+  nb::dict out = to_dict(std::move(tree), width);
+  out.update(shares);
   return out;
 }
 
@@ -354,14 +366,47 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
     tree = grower.grow(task, settings);
   }
   const std::size_t width = tree.outputs.empty() ? d : static_cast<std::size_t>(sparse_leaves);
-  nb::dict gains;
-  if (output_gains) {
-    gains["gain_feature"] = to_numpy(std::move(tree.gain_feature));
-    gains["output_gain"] = to_numpy(std::move(tree.output_gain), d);
+  return to_dict_with_gains(std::move(tree), width, output_gains);
+}
+
+VisitedTree make_visited_tree(const BinnedMatrix& matrix, const Vector<std::uint8_t>& nodes, int max_leaves) {
+  const std::size_t n_nodes = nodes.shape(0) / sizeof(VisitedNode);
+  expect(n_nodes > 0 && nodes.shape(0) % sizeof(VisitedNode) == 0, "the size of the nodes");
+  std::vector<VisitedNode> copied(n_nodes);
+  std::memcpy(copied.data(), nodes.data(), nodes.shape(0));
+  for (std::size_t i = 0; i < n_nodes; ++i) {
+    const VisitedNode& node = copied[i];
+    expect(node.begin <= node.end, "the rows of a node");
+    if (node.left < 0) continue;
+    expect(static_cast<std::size_t>(node.left) > i && static_cast<std::size_t>(node.left) + 1 < n_nodes,
+           "a child is out of place");
+    expect(node.feature >= 0 && static_cast<std::size_t>(node.feature) < matrix.features.size() && node.bin >= 0,
+           "a feature or bin is out of range");
   }
-  nb::dict out = to_dict(std::move(tree), width);
-  out.update(gains);
-  return out;
+  return VisitedTree(matrix, copied, max_leaves);
+}
+
+nb::object leaf_places(const VisitedTree& visited) {
+  std::vector<std::uint32_t> places;
+  for (const LeafRows& leaf : visited.leaves())
+    places.insert(places.end(), {static_cast<std::uint32_t>(leaf.begin), static_cast<std::uint32_t>(leaf.end)});
+  return to_numpy(std::move(places), 2);
+}
+
+nb::dict finish_visited(const VisitedTree& visited, const Matrix<float>& values, const Vector<double>& cover,
+                        const std::optional<Vector<std::int64_t>>& all_rows,
+                        const std::optional<Matrix<double>>& leaf_sums, bool own_hessian, const Vector<double>& unit,
+                        double reg_lambda, double reg_alpha) {
+  const std::size_t n_leaves = visited.leaves().size(), d = values.shape(1);
+  expect(d > 0 && values.shape(0) == n_leaves && unit.shape(0) == d, "values: leaves x outputs");
+  expect(cover.shape(0) == n_leaves, "cover: one value per leaf");
+  if (leaf_sums)
+    expect(leaf_sums->shape(0) == n_leaves && leaf_sums->shape(1) == 2 * d + 1, "leaf_sums: leaves x (2 outputs + 1)");
+  const GainTerms terms{static_cast<int>(d), unit.data(), own_hessian, reg_lambda, reg_alpha, nullptr};
+  GrownTree tree =
+      visited.finish(values.data(), cover.data(), data_or_null(all_rows, n_leaves, "all_rows: one value per leaf"),
+                     terms, leaf_sums ? leaf_sums->data() : nullptr);
+  return to_dict_with_gains(std::move(tree), d, leaf_sums.has_value());
 }
 
 SparseLabels make_sparse_labels(const Vector<std::int64_t>& row_begin, const Vector<std::int32_t>& label,
@@ -635,6 +680,16 @@ NB_MODULE(_core, m) {
            "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "hessian_mode"_a,
            "label"_a.none(), "renew_level"_a.none(), "renew_y"_a.none(), "renew_column"_a.none(),
            "renew_weight"_a.none(), "learning_rate"_a, "histogram_bytes"_a, "output_gains"_a, "n_threads"_a);
+
+  m.attr("VISITED_NODE_BYTES") = sizeof(VisitedNode);
+  nb::class_<VisitedTree>(m, "VisitedTree", "The best-first tree of nodes that a device has visited.")
+      .def(nb::new_(&make_visited_tree), "matrix"_a, "nodes"_a, "max_leaves"_a, nb::keep_alive<1, 2>())
+      .def("leaf_rows", &leaf_places, "First and last place of each leaf's rows, of shape (leaves, 2).")
+      .def(
+          "routes", [](const VisitedTree& tree) { return to_dict(tree.by_counts(), 1); },
+          "The tree without values; missing values that a split did not see go with most rows.")
+      .def("finish", &finish_visited, nb::kw_only(), "values"_a, "cover"_a, "all_rows"_a.none(), "leaf_sums"_a.none(),
+           "own_hessian"_a, "unit"_a, "reg_lambda"_a, "reg_alpha"_a);
 
   nb::class_<SparseLabels>(m, "SparseLabels", "Labels and scores of GBDT-sparse, which grows its trees from them.")
       .def(nb::new_(&make_sparse_labels), "row_begin"_a, "label"_a, "n_outputs"_a)

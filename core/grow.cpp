@@ -30,7 +30,7 @@ GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
       {settings.sparse, task.features, settings.histogram_bytes, settings.n_threads, moments, task.monotone},
       histograms_);
   BestFirst growth(matrix, settings.rules, search, rows_, spare_, settings.n_threads);
-  const BestFirst::Order order = growth.run();
+  const Order order = growth.run();
   std::vector<LeafRows> leaves = leaf_rows(order);
   GrownTree tree = lay_out_tree(matrix, order);
   const bool gather = task.all_rows_in_leaves && task.rows != nullptr;
@@ -42,7 +42,12 @@ GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
   const std::vector<double> leaf_sums = fill_leaves(task, settings, rows_.data(), leaves, tree);
   if (task.renewal.level != nullptr) renew_leaves(task, settings, rows_.data(), leaves, tree);
   if (task.monotone != nullptr) clip_leaves(order, payload_, settings.learning_rate, tree);
-  if (settings.output_gains) share_gains(task, settings, payload_, order, leaf_sums, tree);
+  if (settings.output_gains) {
+    const Rules& rules = settings.rules;
+    share_gains({task.gradients.n_outputs, task.unit, has_own_hessian(task.gradients), rules.reg_lambda,
+                 rules.reg_alpha, payload_.gradient_unit.data()},
+                order, leaf_sums.data(), tree);
+  }
   sum_up(tree);
   if (!gather) place_unseen(matrix, order, tree);
   if (task.raw != nullptr) add_to_raw(task, settings, rows_.data(), leaves, tree);

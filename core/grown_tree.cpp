@@ -7,7 +7,7 @@
 
 namespace polyleaf {
 
-GrownTree lay_out_tree(const BinnedMatrix& matrix, const BestFirst::Order& order) {
+GrownTree lay_out_tree(const BinnedMatrix& matrix, const Order& order) {
   GrownTree tree;
   tree.left = order.left;
   int n_leaves = 0;
@@ -33,7 +33,7 @@ GrownTree lay_out_tree(const BinnedMatrix& matrix, const BestFirst::Order& order
   return tree;
 }
 
-std::vector<LeafRows> leaf_rows(const BestFirst::Order& order) {
+std::vector<LeafRows> leaf_rows(const Order& order) {
   std::vector<LeafRows> leaves;
   for (std::size_t i = 0; i < order.nodes.size(); ++i)
     if (order.left[i] < 0) leaves.push_back({i, order.nodes[i]->begin, order.nodes[i]->end});
@@ -75,7 +75,7 @@ void sum_up(GrownTree& tree) {
   }
 }
 
-void place_unseen(const BinnedMatrix& matrix, const BestFirst::Order& order, GrownTree& tree) {
+void place_unseen(const BinnedMatrix& matrix, const Order& order, GrownTree& tree) {
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {
     if (tree.left[i] < 0 || order.nodes[i]->split.missing_seen) continue;
     const auto left = static_cast<std::size_t>(tree.left[i]);

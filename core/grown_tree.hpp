@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "best_first.hpp"
 #include "binned_matrix.hpp"
+#include "replay.hpp"
 
 namespace polyleaf {
 
@@ -40,14 +40,14 @@ struct LeafRows {
 };
 
 // Everything but values and covers.
-GrownTree lay_out_tree(const BinnedMatrix& matrix, const BestFirst::Order& order);
-std::vector<LeafRows> leaf_rows(const BestFirst::Order& order);
+GrownTree lay_out_tree(const BinnedMatrix& matrix, const Order& order);
+std::vector<LeafRows> leaf_rows(const Order& order);
 
 // Covers and counts of the inner nodes from those of the leaves.
 void sum_up(GrownTree& tree);
 
 // The side of missing values where a split saw none: the heavier child. Then the sets of categories, which hang on it.
-void place_unseen(const BinnedMatrix& matrix, const BestFirst::Order& order, GrownTree& tree);
+void place_unseen(const BinnedMatrix& matrix, const Order& order, GrownTree& tree);
 
 // Tells the rows of the whole table apart by leaf: `rows` then holds all of them, those of a leaf in ascending order.
 std::vector<LeafRows> gather_all_rows(const BinnedMatrix& matrix, int n_threads, std::vector<std::uint32_t>& rows,

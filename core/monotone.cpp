@@ -147,7 +147,7 @@ std::unique_ptr<WholeScore> make_monotone_score(const Payload& payload, const Ru
 
 // Values are stored times the learning rate and as float32; both keep the order of any two numbers, so that bounds
 // which are stored the same way still part the leaves.
-void clip_leaves(const BestFirst::Order& order, const Payload& payload, double learning_rate, GrownTree& tree) {
+void clip_leaves(const Order& order, const Payload& payload, double learning_rate, GrownTree& tree) {
   const auto d = static_cast<std::size_t>(payload.layout.n_outputs);
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {
     if (tree.leaf[i] < 0) continue;

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "best_first.hpp"
 #include "grown_tree.hpp"
 #include "payload.hpp"
 #include "rules.hpp"
@@ -22,6 +21,6 @@ std::unique_ptr<WholeScore> make_monotone_score(const Payload& payload, const Ru
                                                 const std::int8_t* sign);
 
 // Brings the leaves' values, which are made of unrounded gradients, within the bounds of their nodes.
-void clip_leaves(const BestFirst::Order& order, const Payload& payload, double learning_rate, GrownTree& tree);
+void clip_leaves(const Order& order, const Payload& payload, double learning_rate, GrownTree& tree);
 
 }  // namespace polyleaf

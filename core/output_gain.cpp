@@ -2,16 +2,14 @@
 
 #include <algorithm>
 
-#include "leaves.hpp"
+#include "rules.hpp"
 
 namespace polyleaf {
 
-void share_gains(const GrowTask& task, const GrowSettings& settings, const Payload& payload,
-                 const BestFirst::Order& order, const std::vector<double>& leaf_sums, GrownTree& tree) {
-  const auto d = static_cast<std::size_t>(task.gradients.n_outputs);
+void share_gains(const GainTerms& terms, const Order& order, const double* leaf_sums, GrownTree& tree) {
+  const auto d = static_cast<std::size_t>(terms.n_outputs);
   const std::size_t n_nodes = tree.left.size();
   const std::size_t stride = 2 * d + 1;
-  const Rules& rules = settings.rules;
   tree.gain_feature = tree.feature;
   std::sort(tree.gain_feature.begin(), tree.gain_feature.end());
   tree.gain_feature.erase(std::unique(tree.gain_feature.begin(), tree.gain_feature.end()), tree.gain_feature.end());
@@ -23,27 +21,25 @@ void share_gains(const GrowTask& task, const GrowSettings& settings, const Paylo
                                  tree.gain_feature.begin());
   tree.output_gain.assign(tree.gain_feature.size() * d, 0.0);
 
-  const bool own_hessian = has_own_hessian(task.gradients);
   const bool sparse = !tree.outputs.empty();
   std::vector<double> gradient(n_nodes), hessian(n_nodes), term(n_nodes);
   for (std::size_t j = 0; j < d; ++j) {
-    const double alpha = rules.reg_alpha / task.unit[j];
+    const double alpha = terms.reg_alpha / terms.unit[j];
     for (std::size_t i = n_nodes; i-- > 0;) {  // children before their parents
       if (tree.left[i] < 0) {
-        const double* sum = leaf_sums.data() + static_cast<std::size_t>(tree.leaf[i]) * stride;
+        const double* sum = leaf_sums + static_cast<std::size_t>(tree.leaf[i]) * stride;
         gradient[i] = sum[j];
-        hessian[i] = own_hessian ? sum[d + j] : sum[2 * d];
+        hessian[i] = terms.own_hessian ? sum[d + j] : sum[2 * d];
       } else {
         const auto left = static_cast<std::size_t>(tree.left[i]);
         gradient[i] = gradient[left] + gradient[left + 1];
         hessian[i] = hessian[left] + hessian[left + 1];
       }
       const Node& node = *order.nodes[i];
-      const double denominator = hessian[i] + rules.reg_lambda;
+      const double denominator = hessian[i] + terms.reg_lambda;
       double value = leaf_value(soft_threshold(gradient[i], alpha), denominator);
       if (!node.bounds.low.empty())
-        value = bounded(value, node.bounds.low[j] * payload.gradient_unit[j],
-                        node.bounds.high[j] * payload.gradient_unit[j]);
+        value = bounded(value, node.bounds.low[j] * terms.bound_unit[j], node.bounds.high[j] * terms.bound_unit[j]);
       const bool held = !sparse || std::binary_search(node.held.begin(), node.held.end(), static_cast<std::int32_t>(j));
       term[i] = held ? value_term(gradient[i], denominator, alpha, value) : 0.0;
       if (tree.left[i] < 0) continue;

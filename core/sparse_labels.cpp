@@ -132,7 +132,7 @@ GrownTree SparseLabels::grow(const Task& task, const GrowSettings& settings) {
   SparseSearch search(*task.matrix, gradients, settings.rules, settings.sparse, rows, task.features,
                       settings.n_threads);
   BestFirst growth(*task.matrix, settings.rules, search, rows, spare, settings.n_threads);
-  const BestFirst::Order order = growth.run();
+  const Order order = growth.run();
   GrownTree tree = lay_out_tree(*task.matrix, order);
   fill_leaves(task, settings, rows, leaf_rows(order), tree);
   sum_up(tree);

@@ -1,0 +1,21 @@
+// The best-first tree (Algorithm 5 of the paper), read off the gains of nodes that were visited in any order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "node.hpp"
+
+namespace polyleaf {
+
+// The nodes in the order in which best-first growth creates them, and the left child of each (-1: leaf) in that order.
+struct Order {
+  std::vector<const Node*> nodes;
+  std::vector<std::int32_t> left;
+};
+
+// `nodes`: the visited ones, the root first. `largest_score`: of any split found; gains that differ by kRounding of it
+// are equal, and ties go to the node created first.
+Order replay(const std::vector<Node>& nodes, int max_leaves, double largest_score);
+
+}  // namespace polyleaf
