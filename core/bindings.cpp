@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cstring>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "binned_matrix.hpp"
 #include "cuts.hpp"
+#include "fixed_point.hpp"
 #include "grow.hpp"
 #include "infinity.hpp"
 #include "kernels.hpp"
@@ -161,11 +163,12 @@ nb::dict to_dict(GrownTree&& tree, std::size_t width) {
   return out;
 }
 
-nb::dict to_dict_with_gains(GrownTree&& tree, std::size_t width, bool gains) {
+// `width`: values of a leaf. `n_outputs`: those whose shares of the gain are known; 0: of none.
+nb::dict to_dict_with_gains(GrownTree&& tree, std::size_t width, std::size_t n_outputs) {
   nb::dict shares;
-  if (gains) {
+  if (n_outputs > 0) {
     shares["gain_feature"] = to_numpy(std::move(tree.gain_feature));
-    shares["output_gain"] = to_numpy(std::move(tree.output_gain), width);
+    shares["output_gain"] = to_numpy(std::move(tree.output_gain), n_outputs);
   }
   nb::dict out = to_dict(std::move(tree), width);
   out.update(shares);
@@ -366,7 +369,7 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
     tree = grower.grow(task, settings);
   }
   const std::size_t width = tree.outputs.empty() ? d : static_cast<std::size_t>(sparse_leaves);
-  return to_dict_with_gains(std::move(tree), width, output_gains);
+  return to_dict_with_gains(std::move(tree), width, output_gains ? d : 0);
 }
 
 VisitedTree make_visited_tree(const BinnedMatrix& matrix, const Vector<std::uint8_t>& nodes, int max_leaves) {
@@ -406,7 +409,7 @@ nb::dict finish_visited(const VisitedTree& visited, const Matrix<float>& values,
   GrownTree tree =
       visited.finish(values.data(), cover.data(), data_or_null(all_rows, n_leaves, "all_rows: one value per leaf"),
                      terms, leaf_sums ? leaf_sums->data() : nullptr);
-  return to_dict_with_gains(std::move(tree), d, leaf_sums.has_value());
+  return to_dict_with_gains(std::move(tree), d, leaf_sums ? d : 0);
 }
 
 SparseLabels make_sparse_labels(const Vector<std::int64_t>& row_begin, const Vector<std::int32_t>& label,
@@ -681,6 +684,13 @@ NB_MODULE(_core, m) {
            "label"_a.none(), "renew_level"_a.none(), "renew_y"_a.none(), "renew_column"_a.none(),
            "renew_weight"_a.none(), "learning_rate"_a, "histogram_bytes"_a, "output_gains"_a, "n_threads"_a);
 
+  m.def(
+      "fixed_point",
+      [](const std::optional<Vector<double>>& weight, std::size_t n_rows) {
+        const FixedPoint grid(data_or_null(weight, n_rows, "weight: one value per row"), n_rows);
+        return std::make_tuple(grid.limit, grid.weight_unit, grid.unit(grid.total_weight));
+      },
+      "weight"_a.none(), "n_rows"_a, "Largest sum of integers; unit of the weights, and of their sum.");
   m.attr("VISITED_NODE_BYTES") = sizeof(VisitedNode);
   nb::class_<VisitedTree>(m, "VisitedTree", "The best-first tree of nodes that a device has visited.")
       .def(nb::new_(&make_visited_tree), "matrix"_a, "nodes"_a, "max_leaves"_a, nb::keep_alive<1, 2>())

@@ -11,10 +11,11 @@ from sklearn.metrics import root_mean_squared_error
 
 import oracle
 from polyleaf import PolyleafClassifier, PolyleafRegressor, _core
-from polyleaf.boosting import Dataset, train
+from polyleaf.boosting import train
 from polyleaf.data.weights import Weights
 from polyleaf.losses import make_loss
 from polyleaf.losses.squared_error import SquaredError
+from polyleaf.run_settings import Dataset
 
 KINDS = ("one target", "regression", "multiclass", "binary", "multilabel")
 STRATEGIES = ("multi_output_tree", "one_output_per_tree")

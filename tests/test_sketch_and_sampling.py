@@ -74,7 +74,7 @@ def test_projection_mixes_all_outputs_and_their_hessian(shared):
     plan = StructurePlan("random_projection", k, shared, seed=5)
     hessian = rng.random((d, d)).astype(np.float32)
     # Rows of the identity as gradients show the matrix itself.
-    made = plan.make(np.eye(d, dtype=np.float32), hessian, gain_weight, np.ones(d), 4, 1)
+    made = plan.make(np.eye(d, dtype=np.float32), hessian, gain_weight, np.ones(d), 4)
     matrix = made.gradient.astype(np.float64)
     assert made.gradient.shape == (d, k)
     np.testing.assert_array_equal((matrix != 0).sum(axis=1), 1)  # each output in one group
@@ -88,7 +88,7 @@ def test_projection_mixes_all_outputs_and_their_hessian(shared):
     else:
         assert made.curvature is None
         np.testing.assert_allclose(made.hessian, hessian @ matrix**2, rtol=1e-5)
-    other = plan.make(np.eye(d, dtype=np.float32), hessian, gain_weight, np.ones(d), 5, 1)
+    other = plan.make(np.eye(d, dtype=np.float32), hessian, gain_weight, np.ones(d), 5)
     assert not np.array_equal(made.gradient, other.gradient)  # each round anew
 
 
@@ -97,13 +97,13 @@ def test_selections_take_gradient_and_hessian_of_the_same_outputs():
     gradient = rng.normal(size=(50, 6)).astype(np.float32) * np.array([1, 9, 1, 4, 0, 2], np.float32)
     hessian = rng.random((50, 6)).astype(np.float32)
     weight, unit = np.ones(6), 2.0 ** np.arange(6)
-    top = StructurePlan("top_outputs", 2, False, 0).make(gradient, hessian, weight, unit, 0, 1)
+    top = StructurePlan("top_outputs", 2, False, 0).make(gradient, hessian, weight, unit, 0)
     np.testing.assert_array_equal(top.gradient, gradient[:, [1, 3]])
     np.testing.assert_array_equal(top.hessian, hessian[:, [1, 3]])
     np.testing.assert_array_equal(top.unit, unit[[1, 3]])
     drawn = set()
     for number in range(40):
-        made = StructurePlan("random_sampling", 3, False, 0).make(gradient, hessian, weight, unit, number, 1)
+        made = StructurePlan("random_sampling", 3, False, 0).make(gradient, hessian, weight, unit, number)
         columns = [np.flatnonzero((column == gradient.T).all(axis=1))[0] for column in made.gradient.T]
         assert columns == sorted(set(columns))
         np.testing.assert_array_equal(made.hessian, hessian[:, columns])
@@ -149,7 +149,7 @@ def test_a_hessian_by_its_rule_is_the_stored_one(rule, sketch):
     np.testing.assert_array_equal(loss.gradient(y.astype(np.int32), raw, 1), gradient)
     trees = []
     for one in (hessian, rule):
-        structure = plan.make(gradient, one, np.ones(12), np.ones(12), 0, 1)
+        structure = plan.make(gradient, one, np.ones(12), np.ones(12), 0)
         grower = TreeGrower(matrix, TreeRules(min_samples_leaf=5), 0.1, 1)
         trees.append(
             grower.grow(gradient, one, weight, gain_weight=np.ones(12), unit=np.ones(12), structure=structure)
@@ -168,7 +168,7 @@ def test_a_hessian_by_its_rule_stays_above_zero():
     gradient = loss.gradient(y, raw, 1)
     assert (gradient[:, 1] == -1).all()
     matrix = bin_table(np.arange(40.0)[:, None], None, 64, 1)
-    structure = StructurePlan(None, 5, True, 0).make(gradient, "p(1-p)", np.ones(3), np.ones(3), 0, 1)
+    structure = StructurePlan(None, 5, True, 0).make(gradient, "p(1-p)", np.ones(3), np.ones(3), 0)
     grower = TreeGrower(matrix, TreeRules(reg_lambda=0.0, max_leaves=1), 1.0, 1)
     tree = grower.grow(gradient, "p(1-p)", None, gain_weight=np.ones(3), unit=np.ones(3), structure=structure)
     assert tree.values[0, 1] > 0

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from polyleaf.boosting import Dataset, Settings, TrainingResult, train
+from polyleaf.boosting import TrainingResult, train
 from polyleaf.callbacks import all_callbacks
 from polyleaf.checkpoint import CheckpointNote, describe_data, describe_params
 from polyleaf.combinations import (
@@ -58,6 +58,7 @@ from polyleaf.data.weights import (
     rows_with_weight,
     set_unobserved_aside,
 )
+from polyleaf.device import refuse_on_gpu, require_gpu
 from polyleaf.growth.threads import effective_threads
 from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.metrics import Metric, make_metrics
@@ -65,6 +66,7 @@ from polyleaf.model import Forest
 from polyleaf.model_file import SavedModel, read_model, write_model
 from polyleaf.parameter_rules import Boolean, Integer
 from polyleaf.params import DEFAULT_SKETCH_SIZE, EstimatorKind, parameters_of, validate_params
+from polyleaf.run_settings import Dataset, Settings
 
 Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
 EvalMetric = str | Callable[[Array, FloatArray], float]
@@ -127,6 +129,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     objective: str | Objective | None
     importance_type: str
     monotone_constraints: Any
+    device: str
     n_jobs: int | None
     random_state: int | np.random.RandomState | None
 
@@ -211,6 +214,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """
         params = self.get_params(deep=False)
         validate_params(params, self._kind)
+        if self.device == "cuda":
+            require_gpu()
         evals = read_eval_sets(eval_set, eval_sample_weight)
         if self.early_stopping_rounds is not None and not evals:
             raise ValueError(
@@ -282,6 +287,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             monotone=self._monotone_signs(coding, loss, reader, feature_names),
             interaction=interaction_groups(params["interaction_constraints"], table.shape[1], feature_names),
         )
+        if settings.device == "cuda":
+            refuse_on_gpu(settings, loss, sparse_labels=scipy.sparse.issparse(labels))
         codes = coding.encode(labels)
         own_weight = loss.output_weights(weight)
         weight = apply_class_weight(params.get("class_weight"), codes, coding, weight)
@@ -478,6 +485,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             categorical=categorical,
             seed=int(check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)),
             n_threads=effective_threads(count("n_jobs")),
+            device=params["device"],
         )
 
     def _take(
@@ -608,7 +616,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """Return the model that some rounds are."""
         return SavedModel(
             estimator=self._kind,
-            params=params,
+            params=params | {"device": "cpu"},  # a file is read where there may be no other
             forest=result.forest,
             coding=coding,
             loss=loss_name,
@@ -669,7 +677,20 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
     def _raw(self, X: object, n_rounds: int | None) -> FloatArray:
         table, rounds, threads = self._ready(X, n_rounds)
+        if self._uses_gpu(table):
+            from polyleaf.gpu.predictor import predict_raw  # which needs CuPy
+
+            scores: FloatArray = predict_raw(self._forest, table, rounds)
+            return scores
         return self._forest.predict_raw(table, n_rounds=rounds, n_threads=threads)
+
+    def _uses_gpu(self, table: object) -> bool:
+        """Whether the GPU predicts; the CPU does it for sparse tables, whose rows are made dense."""
+        self._check_param("device")
+        if self.device == "cpu":
+            return False
+        require_gpu()
+        return not scipy.sparse.issparse(table)
 
     def _staged_raw(self, X: object, n_rounds: int | None) -> Iterator[FloatArray]:
         table, rounds, threads = self._ready(X, n_rounds)

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from polyleaf.boosting import Dataset, Settings
 from polyleaf.checkpoint import CheckpointNote
 from polyleaf.model import Forest
 from polyleaf.model_file import SavedModel
 from polyleaf.params import EstimatorKind
+from polyleaf.run_settings import Dataset, Settings
 
 _HOW_MANY_TO_NAME = 5
 

@@ -15,11 +15,13 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
 from polyleaf.base_estimator import BasePolyleaf, Problem, check_measured
-from polyleaf.boosting import Dataset, Run, TrainingResult, bin_data
+from polyleaf.boosting import Run, TrainingResult
 from polyleaf.callbacks import CallbackError, CallbackList, all_callbacks
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.params import validate_params
+from polyleaf.run_settings import Dataset
+from polyleaf.trainer import bin_data
 from polyleaf.training_state import TrainingState
 
 Indices = npt.NDArray[np.intp]

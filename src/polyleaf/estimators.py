@@ -108,6 +108,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         warm_start: bool = False,
         categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
         importance_type: str = "gain",
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -147,6 +148,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.warm_start = warm_start
         self.categorical_features = categorical_features
         self.importance_type = importance_type
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -296,6 +298,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         warm_start: bool = False,
         categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
         importance_type: str = "gain",
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -334,6 +337,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.warm_start = warm_start
         self.categorical_features = categorical_features
         self.importance_type = importance_type
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyleaf.base_estimator import BasePolyleaf
-from polyleaf.boosting import Dataset, TrainingResult
+from polyleaf.boosting import TrainingResult
 from polyleaf.constraints import InteractionConstraints
 from polyleaf.data.category_values import Categories
 from polyleaf.data.inputs import Array, EvalInput, FloatArray
@@ -27,6 +27,7 @@ from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.losses.grouped import GroupedLoss, LossGroup
 from polyleaf.metrics import Metric, make_metrics
 from polyleaf.params import documented
+from polyleaf.run_settings import Dataset
 from polyleaf.target_specs import TargetSpec, read_specs
 
 
@@ -110,6 +111,7 @@ class PolyleafMixed(BasePolyleaf):
         warm_start: bool = False,
         categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
         importance_type: str = "gain",
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -146,6 +148,7 @@ class PolyleafMixed(BasePolyleaf):
         self.warm_start = warm_start
         self.categorical_features = categorical_features
         self.importance_type = importance_type
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

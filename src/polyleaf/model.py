@@ -105,6 +105,7 @@ class Forest:
     gain_feature: npt.NDArray[np.int32] | None = None
     output_gain: npt.NDArray[np.float32] | None = None
     _packed: _core.ForestPredictor | None = field(default=None, init=False, repr=False, compare=False)
+    on_gpu: Any = field(default=None, init=False, repr=False, compare=False)  # packed there, too
 
     @classmethod
     def from_trees(
@@ -358,7 +359,7 @@ class Forest:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"_packed": None}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"_packed": None, "on_gpu": None}
 
     @property
     def _predictor(self) -> _core.ForestPredictor:

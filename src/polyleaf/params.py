@@ -394,6 +394,13 @@ PARAMETERS: tuple[Parameter, ...] = (
         "rows they tell apart, or their number.",
     ),
     Parameter(
+        "device",
+        Choice(("cpu", "cuda")),
+        "cpu",
+        '"cuda" trains and predicts on an NVIDIA GPU, through CuPy (``pip install "polyleaf[gpu]"``). The '
+        "model is the same either way, and its file says nothing of the device.",
+    ),
+    Parameter(
         "n_jobs",
         Threads(),
         None,

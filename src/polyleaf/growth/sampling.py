@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf import _core
 from polyleaf.constraints import InteractionGroups
 from polyleaf.data.inputs import FloatArray
-from polyleaf.growth.structure import FloatMatrix
+from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
 
 # A row without a gradient is still drawn now and then: its Hessian counts. This share of the mean norm is
 # added to all norms (in squares).
@@ -79,6 +78,8 @@ class Sampler:
         Shares of the features.
     groups : InteractionGroups or None
         Which features may meet; None: all.
+    arrays : Arrays
+        What computes with the gradients, where they are.
     """
 
     n_rows: int
@@ -90,6 +91,7 @@ class Sampler:
     bylevel: float
     bynode: float
     groups: InteractionGroups | None = None
+    arrays: Arrays = field(default_factory=CpuArrays)
 
     def rows(
         self,
@@ -97,15 +99,13 @@ class Sampler:
         gradient: FloatMatrix,
         gain_weight: FloatArray,
         weight: FloatArray | None,
-        n_threads: int = 1,
     ) -> RowSample:
         """Return the rows of round `number`."""
         if self.subsample >= 1:
             return ALL_ROWS
         if not self.gradient_based:
             return self.uniform_rows(number)
-        squares = np.empty(self.n_rows)
-        _core.weighted_sums(gradient, gain_weight, "square", squares, n_threads)
+        squares = self.arrays.to_host(self.arrays.row_sums(gradient, gain_weight, "square"))
         norms = np.sqrt(squares + (_NORM_FLOOR * np.sqrt(squares).mean()) ** 2)
         if weight is not None:
             norms = norms * weight

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
+from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
 
-_VECTOR = 16  # the core multiplies by columns of whole vectors
-
-FloatMatrix = npt.NDArray[np.float32]
 # As an array, as the name of the rule that makes it from the gradient (`Loss.hessian_rule`), or None: 1.
 Hessian = FloatMatrix | str | None
 
@@ -56,12 +54,15 @@ class StructurePlan:
         One curvature a row, the mean over the outputs, instead of a diagonal Hessian.
     seed : int
         Random choices are keyed by it and the round.
+    arrays : Arrays
+        What computes with the gradients, where they are.
     """
 
     sketch: str | None
     size: int
     shared: bool
     seed: int
+    arrays: Arrays = field(default_factory=CpuArrays)
 
     def make(
         self,
@@ -70,7 +71,6 @@ class StructurePlan:
         gain_weight: FloatArray,
         unit: FloatArray,
         number: int,
-        n_threads: int,
         weight: FloatArray | None = None,
     ) -> Structure:
         """Return the structure of round `number`; see `TreeGrower.grow` for the arguments.
@@ -78,22 +78,21 @@ class StructurePlan:
         A Hessian by a rule is enough where it is shared.
         """
         if self.sketch is None or self.size >= gradient.shape[1]:
-            return self._of_some(gradient, hessian, gain_weight, unit, n_threads)
+            return self._of_some(gradient, hessian, gain_weight, unit)
         generator = np.random.default_rng([self.seed, number, 2])
         if self.sketch == "random_projection":
-            return self._projected(gradient, hessian, gain_weight, generator, n_threads)
-        norms = gain_weight * _sums_of_squares(gradient, weight)
+            return self._projected(gradient, hessian, gain_weight, generator)
+        norms = gain_weight * self.arrays.column_squares(gradient, weight)
         if self.sketch == "top_outputs":
             chosen = np.argsort(-norms, kind="stable")[: self.size]
         else:
             chosen = _drawn(norms, self.size, generator)
         chosen = np.sort(chosen)
         return self._of_some(
-            np.take(gradient, chosen, axis=1),
-            np.take(hessian, chosen, axis=1) if isinstance(hessian, np.ndarray) else hessian,
+            self.arrays.take(gradient, chosen),
+            hessian if hessian is None or isinstance(hessian, str) else self.arrays.take(hessian, chosen),
             gain_weight[chosen],
             unit[chosen],
-            n_threads,
         )
 
     def _of_some(
@@ -102,13 +101,12 @@ class StructurePlan:
         hessian: Hessian,
         gain_weight: FloatArray,
         unit: FloatArray,
-        n_threads: int,
     ) -> Structure:
         if not self.shared or hessian is None:
             assert not isinstance(hessian, str)
             return Structure(gradient, hessian, None, gain_weight, unit)
         share = np.full(gradient.shape[1], 1 / gradient.shape[1])
-        curvature = _mean_hessian(gradient, hessian, share, n_threads)
+        curvature = self._mean_hessian(gradient, hessian, share)
         return Structure(gradient, None, curvature, gain_weight, unit)
 
     def _projected(
@@ -117,7 +115,6 @@ class StructurePlan:
         hessian: Hessian,
         gain_weight: FloatArray,
         generator: np.random.Generator,
-        n_threads: int,
     ) -> Structure:
         """Return k mixtures with random signs, each of one of k random groups of outputs.
 
@@ -134,43 +131,25 @@ class StructurePlan:
         matrix = np.zeros((n_outputs, self.size))
         signs = 1.0 - 2.0 * generator.integers(0, 2, size=n_outputs)
         matrix[np.arange(n_outputs), group] = signs * np.sqrt(share)
-        mixed = _project(gradient, matrix, n_threads)
+        mixed = self.arrays.project(gradient, matrix)
         # A split's gain is averaged over the outputs involved: with these weights it is that of all outputs.
         weight = total * (self.size / n_outputs)
         unit = np.full(self.size, np.inf)
         if not self.shared or hessian is None:
             assert not isinstance(hessian, str)
-            of_groups = None if hessian is None else _project(hessian, matrix**2, n_threads)
+            of_groups = None if hessian is None else self.arrays.project(hessian, matrix**2)
             return Structure(mixed, of_groups, None, weight, unit)
         everywhere = gain_weight if total.sum() > 0 else np.ones(n_outputs)
-        curvature = _mean_hessian(gradient, hessian, everywhere / everywhere.sum(), n_threads)
+        curvature = self._mean_hessian(gradient, hessian, everywhere / everywhere.sum())
         return Structure(mixed, None, curvature, weight, unit)
 
-
-def _project(values: FloatMatrix, matrix: FloatArray, n_threads: int) -> FloatMatrix:
-    """Return ``values @ matrix``; the threads change no bit."""
-    padded = -(-len(matrix) // _VECTOR) * _VECTOR
-    columns = np.zeros((matrix.shape[1], padded), dtype=np.float32)
-    columns[:, : len(matrix)] = matrix.T
-    out = np.empty((len(values), len(columns)), dtype=np.float32)
-    _core.project(values, columns, out, n_threads)
-    return out
-
-
-def _mean_hessian(
-    gradient: FloatMatrix, hessian: FloatMatrix | str, share: FloatArray, n_threads: int
-) -> npt.NDArray[np.float32]:
-    """Return each row's mean of the Hessian over the outputs."""
-    values, term = (gradient, hessian) if isinstance(hessian, str) else (hessian, "itself")
-    sums = np.empty(len(values))
-    _core.weighted_sums(values, share, term, sums, n_threads)
-    return sums.astype(np.float32)
-
-
-def _sums_of_squares(gradient: FloatMatrix, weight: FloatArray | None) -> FloatArray:
-    if weight is None:
-        return np.asarray(np.einsum("ij,ij->j", gradient, gradient, dtype=np.float64))
-    return np.asarray(np.einsum("i,ij,ij->j", weight, gradient, gradient, dtype=np.float64))
+    def _mean_hessian(
+        self, gradient: FloatMatrix, hessian: FloatMatrix | str, share: FloatArray
+    ) -> npt.NDArray[np.float32]:
+        """Return each row's mean of the Hessian over the outputs."""
+        values, term = (gradient, hessian) if isinstance(hessian, str) else (hessian, "itself")
+        sums: Any = self.arrays.row_sums(values, share, term)
+        return sums.astype(np.float32)  # type: ignore[no-any-return]
 
 
 def _drawn(norms: FloatArray, size: int, generator: np.random.Generator) -> npt.NDArray[np.intp]:

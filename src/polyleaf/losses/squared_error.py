@@ -22,7 +22,7 @@ class SquaredError(Loss):
     def __init__(self, n_outputs: int) -> None:
         super().__init__(n_outputs)
         self._workspace = Workspace()
-        self._unit = np.ones(n_outputs)
+        self.unit = np.ones(n_outputs)
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the weighted mean of each target."""
@@ -33,19 +33,19 @@ class SquaredError(Loss):
     ) -> tuple[FloatArray, FloatArray]:
         """Return units near the largest residual (1 for ordinary targets), and weights 1 / var(y)."""
         least, most = observed_range(y, weight)
-        self._unit = units_of_residuals(least, most, base)
+        self.unit = units_of_residuals(least, most, base)
         if not scale_targets:
-            return self._unit, squares_of_units(self._unit)
-        mean = _mean(y, weight) / self._unit
-        variance = _mean((y / self._unit - mean) ** 2, weight)
+            return self.unit, squares_of_units(self.unit)
+        mean = _mean(y, weight) / self.unit
+        variance = _mean((y / self.unit - mean) ** 2, weight)
         # No split can tell the rows of a constant target apart; its variance may still be a rounding error.
         constant = (most == least) | (variance < _SMALLEST_VARIANCE)
-        return self._unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
+        return self.unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
 
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
         """Return f - y; the Hessian is 1."""
         gradient = self._workspace("gradient", raw.shape)
-        _core.squared_error(raw, y, self._unit, gradient, n_threads)
+        _core.squared_error(raw, y, self.unit, gradient, n_threads)
         return gradient, None
 
     def predict(self, raw: FloatArray) -> FloatArray:

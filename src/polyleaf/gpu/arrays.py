@@ -1,0 +1,108 @@
+"""Sums and mixtures of the arrays of a round, rows x outputs, on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.data.inputs import FloatArray
+from polyleaf.gpu.memory import COLUMN_PIECE
+from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
+
+_THREADS = 256
+_WARPS = _THREADS // 32
+
+# As hessian_of and sum_rows in cuda/ number them.
+TERMS = {"square": -1, "itself": 0, "p(1-p)": 1, "2p(1-p)": 2, "abs(p-y)": 3}
+
+
+def row_stride(values: Any) -> np.uint64:
+    """Return how many numbers the rows of an array are apart, whose outputs must stand side by side."""
+    assert values.ndim == 1 or values.shape[1] == 1 or values.strides[1] == values.itemsize
+    return np.uint64(values.strides[0] // values.itemsize)
+
+
+def column_sums(values: Any, weight: Any, *, squares: bool, least: Any = None) -> Any:
+    """Return partial sums over the rows of magnitudes or squares, of shape (parts, outputs).
+
+    `least` is an array of that shape for the smallest values.
+    """
+    n_rows, n_outputs = values.shape
+    n_parts = blocks(n_rows, COLUMN_PIECE)
+    parts = cupy().empty((n_parts, n_outputs))
+    threads = min(128, blocks(n_outputs, 32) * 32)
+    launch(
+        kernel("gradients.cuh", "sum_columns"),
+        (n_parts, blocks(n_outputs, threads)),
+        threads,
+        values,
+        row_stride(values),
+        weight,
+        np.uint64(n_rows),
+        n_outputs,
+        squares,
+        COLUMN_PIECE,
+        parts,
+        least,
+    )
+    return parts
+
+
+class GpuArrays:
+    """CuPy arrays. Each number is the sum of its terms in an order that is always the same."""
+
+    def project(self, values: Any, matrix: FloatArray) -> Any:
+        """Return ``values @ matrix`` of a matrix whose rows hold few numbers that are not 0."""
+        cp = cupy()
+        members = [np.flatnonzero(column) for column in matrix.T]
+        begin = np.cumsum([0] + [len(some) for some in members], dtype=np.int32)
+        output = np.concatenate(members).astype(np.int32)
+        coefficient = np.concatenate([matrix[some, k] for k, some in enumerate(members)])
+        out = cp.empty((len(values), matrix.shape[1]), dtype=cp.float32)
+        launch(
+            kernel("gradients.cuh", "mix_outputs"),
+            (blocks(len(values), _WARPS),),
+            _THREADS,
+            values,
+            row_stride(values),
+            cp.asarray(begin),
+            cp.asarray(output),
+            cp.asarray(coefficient),
+            np.uint64(len(values)),
+            matrix.shape[1],
+            out,
+        )
+        return out
+
+    def row_sums(self, values: Any, share: FloatArray, term: str) -> Any:
+        """Return, per row, the sum of ``share * term(value)``."""
+        cp = cupy()
+        out = cp.empty(len(values))
+        launch(
+            kernel("gradients.cuh", "sum_rows"),
+            (blocks(len(values), _WARPS),),
+            _THREADS,
+            values,
+            row_stride(values),
+            cp.asarray(share),
+            np.uint64(len(values)),
+            values.shape[1],
+            TERMS[term],
+            out,
+        )
+        return out
+
+    def column_squares(self, values: Any, weight: Any) -> FloatArray:
+        """Return, per output, the sum over the rows of weighted squares, on the host."""
+        on_device = None if weight is None else cupy().asarray(weight)
+        return np.asarray(column_sums(values, on_device, squares=True).get().sum(axis=0))
+
+    def take(self, values: Any, outputs: npt.NDArray[np.intp]) -> Any:
+        """Return some outputs."""
+        return cupy().take(values, cupy().asarray(outputs), axis=1)
+
+    def to_host(self, values: Any) -> npt.NDArray[Any]:
+        """Return a NumPy array."""
+        return np.asarray(values.get())

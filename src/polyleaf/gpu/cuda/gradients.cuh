@@ -1,0 +1,152 @@
+// Gradients of the losses, sketches of them, and their rounding to integers.
+#pragma once
+
+#include "leaves.cuh"
+
+namespace polyleaf {
+
+enum Problem { kNotFinite = 1, kNegative = 2 };
+
+}  // namespace polyleaf
+
+// p - onehot(y); the Hessian by its rule, where it is wanted. A warp a row.
+extern "C" __global__ void softmax(const double* raw, const int* label, uint64 n_rows, int n_outputs, int rule,
+                                   float* gradient, float* hessian) {
+  using namespace polyleaf;
+  const uint64 row = (blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x) >> 5;
+  if (row >= n_rows) return;
+  const int lane = threadIdx.x & 31;
+  const double* x = raw + row * n_outputs;
+  double largest = x[0];
+  for (int j = lane; j < n_outputs; j += 32) largest = fmax(largest, x[j]);
+  largest = warp_max(largest);
+  double sum = 0;
+  for (int j = lane; j < n_outputs; j += 32) sum += exp(fmax(x[j] - largest, -700.0));
+  const double inverse = 1.0 / warp_sum(sum);
+  for (int j = lane; j < n_outputs; j += 32) {
+    const double p = exp(fmax(x[j] - largest, -700.0)) * inverse;
+    const double g = j == label[row] ? p - 1.0 : p;
+    gradient[row * n_outputs + j] = static_cast<float>(g);
+    if (hessian != nullptr)
+      hessian[row * n_outputs + j] =
+          static_cast<float>(rule == kAbsolute ? fabs(g) : (rule == kTwice ? 2.0 : 1.0) * (p * (1.0 - p)));
+  }
+}
+
+extern "C" __global__ void logistic(const double* raw, const double* label, uint64 n_cells, float* gradient,
+                                    float* hessian) {
+  const uint64 i = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
+  if (i >= n_cells) return;
+  const double p = 1.0 / (1.0 + exp(fmin(fmax(-raw[i], -700.0), 700.0)));
+  gradient[i] = static_cast<float>(p - label[i]);
+  if (hessian != nullptr) hessian[i] = static_cast<float>(p * (1.0 - p));
+}
+
+extern "C" __global__ void squared_error(const double* raw, const double* y, const double* unit, uint64 n_cells,
+                                         int n_outputs, float* gradient) {
+  const uint64 i = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
+  if (i >= n_cells) return;
+  const double inverse = 1.0 / unit[i % n_outputs];
+  gradient[i] = static_cast<float>(raw[i] * inverse - y[i] * inverse);
+}
+
+// Per row: the weighted sum over its values of a term: 0: the value itself, -1: its square, else the Hessian by that
+// rule.
+extern "C" __global__ void sum_rows(const float* values, uint64 stride, const double* share, uint64 n_rows,
+                                    int n_outputs, int term, double* out) {
+  using namespace polyleaf;
+  const uint64 row = (blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x) >> 5;
+  if (row >= n_rows) return;
+  double sum = 0;
+  for (int j = threadIdx.x & 31; j < n_outputs; j += 32) {
+    const double x = values[row * stride + j];
+    sum += share[j] * (term == 0 ? x : term < 0 ? x * x : hessian_of(x, term));
+  }
+  sum = warp_sum(sum);
+  if ((threadIdx.x & 31) == 0) out[row] = sum;
+}
+
+// Per row: k mixtures, each of its own outputs: members begin[g] to begin[g + 1] of `output`, with their coefficients.
+// A warp a row.
+extern "C" __global__ void mix_outputs(const float* values, uint64 stride, const int* begin, const int* output,
+                                       const double* coefficient, uint64 n_rows, int n_mixtures, float* out) {
+  using namespace polyleaf;
+  const uint64 row = (blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x) >> 5;
+  if (row >= n_rows) return;
+  const int lane = threadIdx.x & 31;
+  const float* x = values + row * stride;
+  for (int mixture = 0; mixture < n_mixtures; ++mixture) {
+    double sum = 0;
+    for (int i = begin[mixture] + lane; i < begin[mixture + 1]; i += 32) sum += coefficient[i] * x[output[i]];
+    sum = warp_sum(sum);
+    if (lane == 0) out[row * n_mixtures + mixture] = static_cast<float>(sum);
+  }
+}
+
+// Sums over blocks of rows, a thread per output: of magnitudes, or of squares, times the row's weight. `least`: the
+// smallest value of the block and output.
+extern "C" __global__ void sum_columns(const float* values, uint64 stride, const double* weight, uint64 n_rows,
+                                       int n_outputs, int squares, int rows_per_block, double* parts, float* least) {
+  const int output = blockIdx.y * blockDim.x + threadIdx.x;
+  if (output >= n_outputs) return;
+  const uint64 begin = static_cast<uint64>(blockIdx.x) * rows_per_block, end = min(begin + rows_per_block, n_rows);
+  double sum = 0;
+  float smallest = 0;
+#pragma unroll 8
+  for (uint64 row = begin; row < end; ++row) {
+    const float value = values[row * stride + output];
+    const double x = value, term = squares != 0 ? x * x : fabs(x);
+    sum += weight != nullptr ? weight[row] * term : term;
+    smallest = fminf(smallest, value);
+  }
+  parts[static_cast<uint64>(blockIdx.x) * n_outputs + output] = sum;
+  if (least != nullptr) least[static_cast<uint64>(blockIdx.x) * n_outputs + output] = smallest;
+}
+
+// The smallest power of two that numbers of this sum may be expressed in (core/fixed_point.cpp); a warp per output.
+// What is not finite is reported. `factor`: of squares of gradients in these units, in the score.
+extern "C" __global__ void choose_units(const double* parts, int n_parts, int n_outputs, double limit,
+                                        double weight_unit, const double* gain_weight, double* unit, double* scale,
+                                        double* factor, const float* least, int* problems) {
+  using namespace polyleaf;
+  const int output = blockIdx.x;
+  double sum = 0;
+  for (int part = threadIdx.x; part < n_parts; part += 32) sum += parts[static_cast<uint64>(part) * n_outputs + output];
+  sum = warp_sum(sum);
+  double smallest = 0;
+  for (int part = threadIdx.x; least != nullptr && part < n_parts; part += 32)
+    smallest = fmin(smallest, static_cast<double>(least[static_cast<uint64>(part) * n_outputs + output]));
+  smallest = -warp_max(-smallest);
+  if (threadIdx.x != 0) return;
+  if (!isfinite(sum)) atomicOr(problems, kNotFinite);
+  if (smallest < 0) atomicOr(problems, kNegative);
+  const double u = sum > 0 && isfinite(sum) ? ldexp(1.0, -min(max(ilogb(limit / sum), -1000), 1000)) : 1.0;
+  unit[output] = u;
+  scale[output] = weight_unit / u;
+  if (factor != nullptr) factor[output] = gain_weight[output] * u * u;
+}
+
+// Rows to integers, [tile of 32 channels][row][32]; a warp a row. `curvature`: what the weight channel holds; null: 1.
+extern "C" __global__ void quantize(const float* gradient, uint64 gradient_stride, const float* hessian,
+                                    uint64 hessian_stride, const float* curvature, const double* weight,
+                                    double weight_scale, uint64 n_rows, int n_outputs, const double* gradient_scale,
+                                    const double* hessian_scale, const double* shared_scale, int n_channels,
+                                    int hessian_channel, int weight_channel, int count_channel, int* payload) {
+  const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x >> 5) + (threadIdx.x >> 5);
+  if (row >= n_rows) return;
+  const int lane = threadIdx.x & 31;
+  const double w = weight != nullptr ? weight[row] * weight_scale : 1.0;
+  for (int tile = 0; tile < n_channels / 32; ++tile) {
+    const int channel = tile * 32 + lane, of_hessian = channel - hessian_channel;
+    double value = 0.0;
+    if (channel < n_outputs)
+      value = w * rint(static_cast<double>(gradient[row * gradient_stride + channel]) * gradient_scale[channel]);
+    else if (hessian != nullptr && of_hessian >= 0 && of_hessian < n_outputs)
+      value = w * rint(static_cast<double>(hessian[row * hessian_stride + of_hessian]) * hessian_scale[of_hessian]);
+    else if (channel == count_channel)
+      value = 1.0;
+    else if (channel == weight_channel)
+      value = w * (curvature != nullptr ? rint(static_cast<double>(curvature[row]) * *shared_scale) : *shared_scale);
+    payload[(tile * n_rows + row) * 32 + lane] = static_cast<int>(rint(value));
+  }
+}

@@ -1,0 +1,106 @@
+// What leaves say, from the gradients as they are, and what it adds to the scores.
+#pragma once
+
+#include "common.cuh"
+
+namespace polyleaf {
+
+// How the Hessian of an output follows from its gradient p - y; the numbers are those of `hessian_rule` in losses.py.
+enum HessianRule { kStored = 0, kPaper = 1, kTwice = 2, kAbsolute = 3 };
+
+__device__ inline double hessian_of(double gradient, int rule) {
+  const double distance = fabs(gradient);
+  if (rule == kAbsolute) return distance;
+  const double rest = fmax(1.0 - distance, 0x1p-25);
+  return (rule == kTwice ? 2.0 : 1.0) * (distance * rest);
+}
+
+}  // namespace polyleaf
+
+// Gradients, Hessians and weight of one piece of a leaf's rows, row after row: the bits of the CPU.
+extern "C" __global__ void sum_leaves(const polyleaf::Work* works, const uint32* rows, const float* gradient,
+                                      uint64 gradient_stride, const float* hessian, uint64 hessian_stride,
+                                      const double* weight, int rule, int n_outputs, double* sums) {
+  using namespace polyleaf;
+  const Work work = works[blockIdx.x];
+  const int output = blockIdx.y * blockDim.x + threadIdx.x;
+  double* out = sums + blockIdx.x * (2ull * n_outputs + 1);
+  if (output == 0) {
+    double sum = work.end - work.begin;
+    if (weight != nullptr) {
+      sum = 0;
+      for (uint32 i = work.begin; i < work.end; ++i) sum += weight[rows[i]];
+    }
+    out[2 * n_outputs] = sum;
+  }
+  if (output >= n_outputs) return;
+  double g = 0, h = 0;
+#pragma unroll 8
+  for (uint32 i = work.begin; i < work.end; ++i) {
+    const uint64 row = rows[i];
+    const double w = weight != nullptr ? weight[row] : 1.0;
+    const double x = gradient[row * gradient_stride + output];
+    g += w * x;
+    if (hessian != nullptr)
+      h += w * static_cast<double>(hessian[row * hessian_stride + output]);
+    else if (rule != kStored)
+      h += w * hessian_of(x, rule);
+  }
+  out[output] = g;
+  out[n_outputs + output] = h;
+}
+
+// `first_work`: of each leaf, and one more. `own_hessian`: outputs have their own; else the weight is it. `totals`: per
+// leaf gradients, Hessians and weight.
+extern "C" __global__ void value_leaves(const int* first_work, const double* sums, int n_outputs, int own_hessian,
+                                        double reg_lambda, const double* alpha, double learning_rate, float* values,
+                                        double* totals) {
+  using namespace polyleaf;
+  constexpr double kLargest = 3.4028234663852886e38;
+  const int leaf = blockIdx.x, output = blockIdx.y * blockDim.x + threadIdx.x;
+  if (output >= n_outputs) return;
+  const uint64 stride = 2ull * n_outputs + 1;
+  double g = 0, h = 0, weight = 0;
+  for (int w = first_work[leaf]; w < first_work[leaf + 1]; ++w) {
+    g += sums[w * stride + output];
+    h += sums[w * stride + n_outputs + output];
+    weight += sums[w * stride + 2 * n_outputs];
+  }
+  const double shrunk = soft_threshold(g, alpha != nullptr ? alpha[output] : 0.0);
+  const double value = learning_rate * leaf_value(shrunk, (own_hessian != 0 ? h : weight) + reg_lambda);
+  values[static_cast<uint64>(leaf) * n_outputs + output] = static_cast<float>(fmin(fmax(value, -kLargest), kLargest));
+  double* out = totals + leaf * stride;
+  out[output] = g;
+  out[n_outputs + output] = h;
+  if (output == 0) out[2 * n_outputs] = weight;
+}
+
+// Adds the values of leaves to the scores of their rows, a warp a row.
+extern "C" __global__ void add_leaves(const polyleaf::Work* works, const uint32* rows, const float* values,
+                                      const double* unit, int n_outputs, uint64 raw_stride, double* raw) {
+  using namespace polyleaf;
+  const Work work = works[blockIdx.x];
+  const float* value = values + static_cast<uint64>(work.target) * n_outputs;
+  const int lane = threadIdx.x & 31;
+  for (uint32 i = work.begin + (threadIdx.x >> 5); i < work.end; i += blockDim.x >> 5) {
+    double* row = raw + rows[i] * raw_stride;
+    for (int j = lane; j < n_outputs; j += 32) row[j] += unit[j] * static_cast<double>(value[j]);
+  }
+}
+
+// The leaf of each row of the training table, by its codes.
+extern "C" __global__ void route_rows(const int* left, const int* feature, const int* bin, const uint8* missing_left,
+                                      const int* leaf, const uint8* codes, const int* value_bins, uint64 n_rows,
+                                      int* out) {
+  using namespace polyleaf;
+  const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
+  if (row >= n_rows) return;
+  int node = 0;
+  while (left[node] >= 0) {
+    const int f = feature[node];
+    const int code = code_of(codes, n_rows, row, f);
+    const bool goes_left = code == value_bins[f] ? missing_left[node] != 0 : code <= bin[node];
+    node = left[node] + (goes_left ? 0 : 1);
+  }
+  out[row] = leaf[node];
+}

@@ -1,0 +1,111 @@
+// From one level of nodes to the next, planned on the device: the host launches and need not wait.
+#pragma once
+
+#include "common.cuh"
+
+// One block. Splits the nodes of a level whose gain is positive and whose path minimum is at least `least_minimum`:
+// best-first growth never keeps the others. `child`: positions of both children in the next level; -1: they stay
+// leaves. `subtract`: of two children only the one with fewer rows is built.
+extern "C" __global__ void plan_level(const polyleaf::Level* level, const int* node_of, const int* n_left,
+                                      polyleaf::VisitedNode* nodes, int may_go_on, double least_minimum,
+                                      int min_samples_leaf, int subtract, uint32 chunk, polyleaf::Level* next,
+                                      int* next_node_of, int* child, int* pairs, polyleaf::Work* works) {
+  using namespace polyleaf;
+  __shared__ int buffer[32];
+  const int n_visited = level->next_node;
+  int all_splits = 0, all_pairs = 0, all_works = 0;
+  for (int base = 0; base < level->n_nodes; base += blockDim.x) {
+    const int position = base + threadIdx.x;
+    const bool is_node = position < level->n_nodes;
+    const int index = is_node ? node_of[position] : 0;
+    const bool splits = is_node && nodes[index].gain > 0 && nodes[index].path_minimum >= least_minimum;
+    int rank;
+    const int n_splits = block_scan(splits, &rank, buffer);
+    uint32 begin = 0, middle = 0, end = 0;
+    int left = -1;
+    bool goes_on = false;
+    if (splits) {
+      begin = nodes[index].begin;
+      end = nodes[index].end;
+      middle = begin + n_left[position];
+      left = n_visited + 2 * (all_splits + rank);
+      nodes[index].left = left;
+      const double minimum = nodes[index].path_minimum;
+      nodes[left] = {0.0, 0.0, minimum, begin, middle, -1, -1, -1, 0};
+      nodes[left + 1] = {0.0, 0.0, minimum, middle, end, -1, -1, -1, 0};
+      goes_on = may_go_on != 0 && max(middle - begin, end - middle) >= 2u * min_samples_leaf;
+    }
+    int pair;
+    const int n_pairs = block_scan(goes_on, &pair, buffer);
+    pair += all_pairs;
+    const int small = middle - begin <= end - middle ? 0 : 1;
+    int n_chunks[2] = {0, 0};
+    for (int side = 0; side < 2; ++side) {
+      const uint32 n_rows = side == 0 ? middle - begin : end - middle;
+      if (goes_on && (subtract == 0 || side == small)) n_chunks[side] = static_cast<int>((n_rows + chunk - 1) / chunk);
+    }
+    int first_work;
+    const int n_works = block_scan(n_chunks[0] + n_chunks[1], &first_work, buffer);
+    first_work += all_works;
+    if (is_node) {
+      child[2 * position] = goes_on ? 2 * pair : -1;
+      child[2 * position + 1] = goes_on ? 2 * pair + 1 : -1;
+    }
+    if (goes_on) {
+      pairs[3 * pair] = position;
+      pairs[3 * pair + 1] = 2 * pair + small;
+      pairs[3 * pair + 2] = 2 * pair + 1 - small;
+      for (int side = 0; side < 2; ++side) {
+        next_node_of[2 * pair + side] = left + side;
+        const uint32 from = side == 0 ? begin : middle, to = side == 0 ? middle : end;
+        for (int c = 0; c < n_chunks[side]; ++c)
+          works[first_work++] = {2 * pair + side, from + c * chunk, min(to, from + (c + 1) * chunk),
+                                 n_chunks[side] == 1};
+      }
+    }
+    all_splits += n_splits;
+    all_pairs += n_pairs;
+    all_works += n_works;
+  }
+  if (threadIdx.x == 0) *next = {2 * all_pairs, all_works, all_pairs, n_visited + 2 * all_splits};
+}
+
+// 1 where a row goes left. `position`: of the row's node in the level, by place; -1: it stays where it is.
+extern "C" __global__ void take_sides(const polyleaf::VisitedNode* nodes, const int* node_of, const int* position,
+                                      const uint32* rows, const uint8* codes, const int* value_bins, uint32 n_places,
+                                      uint64 n_rows, int* left) {
+  using namespace polyleaf;
+  const uint32 place = blockIdx.x * blockDim.x + threadIdx.x;
+  if (place >= n_places) return;
+  int goes_left = 0;
+  if (position[place] >= 0) {
+    const VisitedNode& node = nodes[node_of[position[place]]];
+    if (node.left >= 0) {
+      const int code = code_of(codes, n_rows, rows[place], node.feature);
+      goes_left = code <= node.bin || ((node.flags & kMissingLeft) != 0 && code == value_bins[node.feature]);
+    }
+  }
+  left[place] = goes_left;
+}
+
+// Rows in the order of the next level, stable. `lefts`: how many went left up to and with each place.
+extern "C" __global__ void move_rows(const polyleaf::VisitedNode* nodes, const int* node_of, const int* child,
+                                     const int* n_left, const int* position, const uint32* rows, const int* left,
+                                     const int* lefts, uint32 n_places, int* next_position, uint32* next_rows) {
+  using namespace polyleaf;
+  const uint32 place = blockIdx.x * blockDim.x + threadIdx.x;
+  if (place >= n_places) return;
+  const int at = position[place];
+  uint32 to = place;
+  int next = -1;
+  if (at >= 0) {
+    const VisitedNode& node = nodes[node_of[at]];
+    if (node.left >= 0) {
+      const uint32 before = lefts[place] - left[place] - (node.begin > 0 ? lefts[node.begin - 1] : 0);
+      to = left[place] != 0 ? node.begin + before : node.begin + n_left[at] + (place - node.begin - before);
+      next = child[2 * at + (left[place] != 0 ? 0 : 1)];
+    }
+  }
+  next_rows[to] = rows[place];
+  next_position[to] = next;
+}

@@ -1,0 +1,239 @@
+// The best split of each node: scores of all candidates in double precision, by the rules of the CPU.
+#pragma once
+
+#include "common.cuh"
+
+namespace polyleaf {
+
+constexpr int kWarps = 8;  // of a block of `scan`: 256 bins
+constexpr int kNoBin = 1 << 30;
+
+struct Scan {  // one feature of one node
+  const int* histogram;
+  const int* total;
+  const int* missing;  // its missing bin; read where n_missing > 0
+  int n_channels;
+  int n_values;
+  int n_rows;
+  int n_missing;
+  int feature;
+  const double* factor;
+  const double* unit;
+  const double* alpha;
+  double weight_unit;
+};
+
+struct ScanSpace {
+  int before[kWarps][64];
+  double highest[kWarps];
+  int lowest[kWarps];
+};
+
+// A warp has 32 bins. Its lanes are parts of W: each takes W bins, and of these one output a lane.
+template <int W, bool Diagonal, bool Missing>
+__device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, Best* out) {
+  constexpr int kParts = 32 / W;
+  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, in_part = lane % W, part = lane / W;
+  const int first = warp * 32 + part * W;  // bin of this part
+  const int own_bin = warp * 32 + lane;
+  const auto at = [&](int bin, int channel) { return s.histogram[static_cast<uint64>(bin) * s.n_channels + channel]; };
+
+  // Rows and shared Hessian up to each bin, one bin a lane.
+  int count = 0, weight = 0;
+  for (int bin = lane; bin < warp * 32 && bin < s.n_values; bin += 32) {
+    count += at(bin, o.count_channel);
+    weight += at(bin, o.weight_channel);
+  }
+  const int count_before = warp_sum(count), weight_before = warp_sum(weight);
+  count = own_bin < s.n_values ? at(own_bin, o.count_channel) : 0;
+  weight = own_bin < s.n_values ? at(own_bin, o.weight_channel) : 0;
+  const bool empty = count == 0;
+  for (int distance = 1; distance < 32; distance <<= 1) {
+    const int c = __shfl_up_sync(kAllLanes, count, distance), w = __shfl_up_sync(kAllLanes, weight, distance);
+    if (lane >= distance) count += c, weight += w;
+  }
+  count += count_before;
+  weight += weight_before;
+  const double all_weight = s.total[o.weight_channel] * s.weight_unit;
+  const double left_weight = weight * s.weight_unit;
+  const double with_weight = Missing ? (weight + s.missing[o.weight_channel]) * s.weight_unit : 0.0;
+  double inverse[4] = {0, 0, 0, 0};  // left and right, missing values right; left and right, missing values left
+  if (!Diagonal) {
+    inverse[0] = score_term(1.0, left_weight + o.reg_lambda);
+    inverse[1] = score_term(1.0, all_weight - left_weight + o.reg_lambda);
+    if (Missing) {
+      inverse[2] = score_term(1.0, with_weight + o.reg_lambda);
+      inverse[3] = score_term(1.0, all_weight - with_weight + o.reg_lambda);
+    }
+  }
+
+  double sum[W], sum_missing[Missing ? W : 1];
+#pragma unroll
+  for (int b = 0; b < W; ++b) sum[b] = 0;
+#pragma unroll
+  for (int b = 0; b < (Missing ? W : 1); ++b) sum_missing[b] = 0;
+  for (int base = 0; base < o.n_outputs; base += W) {
+    const bool is_output = base + in_part < o.n_outputs;
+    const int g = is_output ? base + in_part : 0;
+    const int h = Diagonal ? o.hessian_channel + g : 0;
+    const double factor = is_output ? s.factor[g] : 0.0, unit = Diagonal ? s.unit[g] : 0.0;
+    const double alpha = o.has_alpha ? s.alpha[g] : 0.0;
+    const double all_g = s.total[g], all_h = Diagonal ? s.total[h] * unit : 0.0;
+    int bin_g[W], bin_h[Diagonal ? W : 1];
+    int own_g = 0, own_h = 0;
+#pragma unroll
+    for (int b = 0; b < W; ++b) {
+      const bool is_bin = first + b < s.n_values;
+      own_g += bin_g[b] = is_bin ? at(first + b, g) : 0;
+      if (Diagonal) own_h += bin_h[b] = is_bin ? at(first + b, h) : 0;
+    }
+    // What lies to the left of this part: in its warp, and in the warps before.
+    int left_g = 0, left_h = 0, warp_g = own_g, warp_h = own_h;
+#pragma unroll
+    for (int p = 1; p < kParts; ++p) {
+      const int other = (lane + p * W) & 31;
+      const int other_g = __shfl_sync(kAllLanes, own_g, other), other_h = __shfl_sync(kAllLanes, own_h, other);
+      warp_g += other_g;
+      warp_h += other_h;
+      if (other < part * W) left_g += other_g, left_h += other_h;
+    }
+    __syncthreads();
+    if (part == 0) space.before[warp][in_part] = warp_g, space.before[warp][32 + in_part] = warp_h;
+    __syncthreads();
+    for (int w = 0; w < warp; ++w) left_g += space.before[w][in_part], left_h += space.before[w][32 + in_part];
+    const int missing_g = Missing ? s.missing[g] : 0, missing_h = Missing && Diagonal ? s.missing[h] : 0;
+    const auto term = [&](int sum_g, int sum_h, double inverse_left, double inverse_right) {
+      const double l = soft_threshold(sum_g, alpha), r = soft_threshold(all_g - sum_g, alpha);
+      if (!Diagonal) return factor * (l * l * inverse_left + r * r * inverse_right);
+      const double left_h = sum_h * unit;
+      return factor * (score_term(l, left_h + o.reg_lambda) + score_term(r, all_h - left_h + o.reg_lambda));
+    };
+    const auto of_bin = [&](double value, int b) { return Diagonal ? 0.0 : __shfl_sync(kAllLanes, value, b, W); };
+#pragma unroll
+    for (int b = 0; b < W; ++b) {
+      left_g += bin_g[b];
+      if (Diagonal) left_h += bin_h[b];
+      sum[b] += term(left_g, left_h, of_bin(inverse[0], b), of_bin(inverse[1], b));
+      if (Missing)
+        sum_missing[b] += term(left_g + missing_g, left_h + missing_h, of_bin(inverse[2], b), of_bin(inverse[3], b));
+    }
+  }
+  double score = -1, score_missing = -1;  // of the lane's own bin
+#pragma unroll
+  for (int b = 0; b < W; ++b) {
+    const double of_outputs = warp_sum(sum[b], W);
+    if (in_part == b) score = of_outputs;
+    if (Missing) {
+      const double with_missing = warp_sum(sum_missing[b], W);
+      if (in_part == b) score_missing = with_missing;
+    }
+  }
+
+  const bool is_candidate = own_bin < s.n_values && !empty;
+  const auto allowed = [&](int n_left, double weight_left) {
+    return is_candidate && n_left >= o.min_samples_leaf && s.n_rows - n_left >= o.min_samples_leaf &&
+           n_left < s.n_rows &&
+           (o.min_child_weight <= 0 ||
+            (weight_left >= o.min_child_weight && all_weight - weight_left >= o.min_child_weight));
+  };
+  const int with_missing = count + s.n_missing;
+  if (!allowed(count, left_weight)) score = -1;
+  if (!Missing || !allowed(with_missing, with_weight)) score_missing = -1;
+  double highest = warp_max(fmax(score, score_missing));
+  if (lane == 0) space.highest[warp] = highest;
+  __syncthreads();
+  for (int w = 0; w < kWarps; ++w) highest = fmax(highest, space.highest[w]);
+  // The lowest bin that reaches it, missing values to the right if they may.
+  const bool right = score >= 0 && reaches(score, highest);
+  const bool left = score_missing >= 0 && reaches(score_missing, highest);
+  const uint32 reaching = __ballot_sync(kAllLanes, right || left);
+  if (lane == 0) space.lowest[warp] = reaching ? warp * 32 + __ffs(reaching) - 1 : kNoBin;
+  __syncthreads();
+  int lowest = kNoBin;
+  for (int w = 0; w < kWarps; ++w) lowest = min(lowest, space.lowest[w]);
+  if (highest < 0) {
+    if (threadIdx.x == 0) *out = {-1.0, -1, -1, 0, 0};
+  } else if (own_bin == lowest) {
+    const int flags = (right ? 0 : kMissingLeft) | (s.n_missing > 0 ? kMissingSeen : 0);
+    *out = {right ? score : score_missing, s.feature, lowest, right ? count : with_missing, flags};
+  }
+}
+
+}  // namespace polyleaf
+
+// One block per feature of the slice (x) and node (y). `found` is NaN where no feature is scanned.
+extern "C" __global__ void __launch_bounds__(256)
+    scan(const polyleaf::Level* level, polyleaf::Slice slice, const int* groups, const int* histograms,
+         const int* totals, int n_features, int n_bins, int n_channels, const int* value_bins, const uint8* has_missing,
+         const uint8* mask, polyleaf::Outputs o, const double* factor, const double* unit, const double* alpha,
+         const double* weight_unit, polyleaf::Best* found) {
+  using namespace polyleaf;
+  __shared__ ScanSpace space;
+  const int feature = groups[blockIdx.x / kGroup] * kGroup + blockIdx.x % kGroup, node = blockIdx.y;
+  if (slice.first_node + node >= level->n_nodes || feature >= n_features) return;
+  if (mask != nullptr && mask[feature] == 0) return;
+  Scan s;
+  s.histogram = histograms + (static_cast<uint64>(node) * slice.n_groups * kGroup + blockIdx.x) * n_bins * n_channels;
+  s.total = totals + static_cast<uint64>(node) * n_channels;
+  s.n_channels = n_channels;
+  s.n_values = value_bins[feature];
+  s.missing = s.histogram + static_cast<uint64>(s.n_values) * n_channels;
+  s.n_rows = s.total[o.count_channel];
+  s.n_missing = has_missing[feature] != 0 ? s.missing[o.count_channel] : 0;
+  s.feature = feature;
+  s.factor = factor;
+  s.unit = unit;
+  s.alpha = alpha;
+  s.weight_unit = *weight_unit;
+  Best* out = found + static_cast<uint64>(node) * n_features + feature;
+  constexpr int kLanes = POLYLEAF_SCAN_LANES;
+  if (o.hessian_channel >= 0)
+    s.n_missing > 0 ? scan_feature<kLanes, true, true>(s, o, space, out)
+                    : scan_feature<kLanes, true, false>(s, o, space, out);
+  else
+    s.n_missing > 0 ? scan_feature<kLanes, false, true>(s, o, space, out)
+                    : scan_feature<kLanes, false, false>(s, o, space, out);
+}
+
+// One block of a warp per node of the slice: the best over the features, and what it gains.
+extern "C" __global__ void choose_splits(const polyleaf::Level* level, polyleaf::Slice slice,
+                                         const polyleaf::Best* found, int n_features, const int* totals, int n_channels,
+                                         polyleaf::Outputs o, const double* factor, const double* unit,
+                                         const double* alpha, const double* weight_unit, const int* node_of,
+                                         polyleaf::VisitedNode* nodes, int* n_left) {
+  using namespace polyleaf;
+  const int lane = threadIdx.x, position = slice.first_node + blockIdx.x;
+  if (position >= level->n_nodes) return;
+  const int* total = totals + static_cast<uint64>(blockIdx.x) * n_channels;
+  double own = 0;
+  for (int j = lane; j < o.n_outputs; j += 32) {
+    const double hessian =
+        o.hessian_channel >= 0 ? total[o.hessian_channel + j] * unit[j] : total[o.weight_channel] * *weight_unit;
+    own += factor[j] * score_term(soft_threshold(total[j], o.has_alpha ? alpha[j] : 0.0), hessian + o.reg_lambda);
+  }
+  own = warp_sum(own);
+  const Best* own_found = found + static_cast<uint64>(blockIdx.x) * n_features;
+  double highest = -1;
+  for (int f = lane; f < n_features; f += 32) highest = fmax(highest, own_found[f].score);
+  highest = warp_max(highest);
+  int feature = n_features;
+  for (int f = lane; f < n_features && feature == n_features; f += 32)
+    if (own_found[f].score >= 0 && reaches(own_found[f].score, highest)) feature = f;
+  for (int offset = 16; offset > 0; offset >>= 1) feature = min(feature, __shfl_xor_sync(kAllLanes, feature, offset));
+  if (lane != 0) return;
+  VisitedNode& node = nodes[node_of[position]];
+  const bool can_split = node.end - node.begin >= 2u * o.min_samples_leaf;
+  node.gain = 0;
+  n_left[position] = 0;
+  if (feature == n_features || !can_split) return;
+  const Best best = own_found[feature];
+  const double gain = split_gain(best.score, own);
+  if (!(gain / o.n_outputs > o.min_split_gain)) return;
+  node.gain = fmin(gain, 1.7976931348623157e308);
+  node.path_minimum = fmin(node.path_minimum, node.gain);
+  node.score = best.score;
+  node.feature = best.feature;
+  node.bin = best.bin;
+  node.flags = best.flags;
+  n_left[position] = best.n_left;
+}

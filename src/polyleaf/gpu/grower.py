@@ -1,0 +1,282 @@
+"""One tree from one round's gradients, on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf import _core
+from polyleaf.data.inputs import FloatArray
+from polyleaf.gpu.arrays import TERMS, row_stride
+from polyleaf.gpu.levels import WORK, LevelGrower
+from polyleaf.gpu.matrix import DeviceMatrix
+from polyleaf.gpu.memory import LEAF_PIECE, Layout, Shape, plan_histograms
+from polyleaf.gpu.quantize import Quantizer, layout_of
+from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
+from polyleaf.growth.sampling import ALL_FEATURES, FeatureSample
+from polyleaf.growth.structure import Structure
+from polyleaf.growth.tree import MOST_OUTPUT_GAINS, Tree, TreeRules
+
+_THREADS = 256
+_UNLIMITED = 2**30
+
+
+def shape_of(matrix_shape: tuple[int, int, int], n_outputs: int, layout: Layout, rules: TreeRules) -> Shape:
+    """Return the size of the problem of trees of some outputs; of the table: rows, features and bins."""
+    return Shape(
+        *matrix_shape,
+        n_outputs=n_outputs,
+        layout=layout,
+        max_depth=rules.max_depth,
+        max_leaves=rules.max_leaves,
+        min_samples_leaf=rules.min_samples_leaf,
+    )
+
+
+class GpuTreeGrower:
+    """Grows trees on one binned table; see :class:`polyleaf.growth.tree.TreeGrower`.
+
+    Parameters
+    ----------
+    matrix : DeviceMatrix
+        The table.
+    rules : TreeRules
+        The same for every tree.
+    learning_rate : float
+        Factor of the leaf values.
+    memory_bytes : int or None
+        Device memory to plan with; None: what is free.
+    """
+
+    def __init__(
+        self, matrix: DeviceMatrix, rules: TreeRules, learning_rate: float, memory_bytes: int | None = None
+    ) -> None:
+        self._matrix = matrix
+        self._rules = rules
+        self._learning_rate = learning_rate
+        self._memory_bytes = memory_bytes
+        self._quantizer = Quantizer()
+        self._levels: tuple[Layout, LevelGrower] | None = None
+        self._weight: tuple[FloatArray | None, Any] = (None, None)
+
+    def grow(
+        self,
+        gradient: Any,
+        hessian: Any,
+        weight: FloatArray | None,
+        *,
+        gain_weight: FloatArray,
+        unit: FloatArray,
+        structure: Structure | None = None,
+        raw: Any = None,
+        rows: npt.NDArray[np.uint32] | None = None,
+        sample_weight: FloatArray | None = None,
+        features: FeatureSample = ALL_FEATURES,
+        learning_rate: float | None = None,
+        label: None = None,
+        renewal: None = None,
+        monotone: None = None,
+    ) -> Tree:
+        """Return the tree for these gradients, and add it to `raw`.
+
+        The arguments are those of :meth:`polyleaf.growth.tree.TreeGrower.grow`. Gradients, Hessians, the
+        arrays of the structure and `raw` are CuPy arrays, all others NumPy arrays. What the device cannot do
+        was refused before.
+        """
+        assert (label, renewal, monotone, features.groups) == (None, None, None, None)
+        assert (features.level_share, features.node_share) == (1, 1)
+        stored, rule = (None, hessian) if isinstance(hessian, str) else (hessian, "itself")
+        if structure is None:
+            structure = Structure(gradient, stored, None, gain_weight, unit)
+        on_device = self._weight_on_device(weight)
+        structure_weight = weight if sample_weight is None else sample_weight
+        of_structure = on_device if sample_weight is None else cupy().asarray(sample_weight)
+        layout = layout_of(structure, structure_weight, self._rules.min_child_weight)
+        levels = self._level_grower(layout, gradient.shape[1])
+        payload = self._quantizer.make(structure, layout, structure_weight, of_structure)
+        sample = None if rows is None else cupy().asarray(rows)
+        nodes, placed = levels.visit(payload, self._alpha(structure.unit, payload), sample, features.mask)
+        payload.check()
+        visited = _core.VisitedTree(self._matrix.table, nodes.get(), self._max_leaves)
+        leaves = _Leaves(self._matrix, visited, placed, visited.leaf_rows())
+        if sample_weight is not None:
+            leaves = leaves.of_all_rows()
+        rate = self._learning_rate if learning_rate is None else learning_rate
+        values, totals = self._values(leaves, gradient, stored, rule, on_device, unit, rate)
+        on_host = totals.get()
+        shares_gains = gradient.shape[1] <= MOST_OUTPUT_GAINS
+        arrays = visited.finish(
+            values=values.get(),
+            cover=np.ascontiguousarray(on_host[:, -1]),
+            all_rows=leaves.counts if sample_weight is not None else None,
+            leaf_sums=on_host if shares_gains else None,
+            own_hessian=stored is not None or rule != "itself",
+            unit=unit,
+            reg_lambda=self._rules.reg_lambda,
+            reg_alpha=self._rules.reg_alpha,
+        )
+        tree = Tree(**arrays)
+        if raw is not None:
+            if rows is not None and sample_weight is None:
+                leaves = leaves.of_tree(arrays)
+            leaves.add_to(raw, values, unit)
+        return tree
+
+    @property
+    def _max_leaves(self) -> int:
+        return _UNLIMITED if self._rules.max_leaves is None else self._rules.max_leaves
+
+    def _weight_on_device(self, weight: FloatArray | None) -> Any:
+        """Return the weights of the rows, which are the same in every round, on the device."""
+        if self._weight[0] is not weight:
+            self._weight = (weight, None if weight is None else cupy().asarray(weight))
+        return self._weight[1]
+
+    def _level_grower(self, layout: Layout, n_outputs: int) -> LevelGrower:
+        if self._levels is None or self._levels[0] != layout:
+            self._levels = None  # its memory is needed
+            matrix = self._matrix
+            size = (matrix.n_rows, matrix.n_features, matrix.n_bins)
+            shape = shape_of(size, n_outputs, layout, self._rules)
+            free = free_memory() if self._memory_bytes is None else self._memory_bytes
+            plan = plan_histograms(shape, free, with_data=False)
+            self._levels = (layout, LevelGrower(matrix, shape, plan, self._rules))
+        return self._levels[1]
+
+    def _alpha(self, unit: FloatArray, payload: Any) -> Any:
+        """Return the L1 regularisation in the integers of the gradients; None: there is none."""
+        if self._rules.reg_alpha == 0:
+            return None
+        return cupy().asarray(self._rules.reg_alpha / unit) / payload.gradient_unit
+
+    def _values(
+        self,
+        leaves: _Leaves,
+        gradient: Any,
+        hessian: Any,
+        rule: str,
+        weight: Any,
+        unit: FloatArray,
+        learning_rate: float,
+    ) -> tuple[Any, Any]:
+        """Return the values of the leaves, and the sums that they are made of."""
+        cp = cupy()
+        d = gradient.shape[1]
+        threads = min(128, blocks(d, 32) * 32)
+        sums = cp.empty((leaves.n_works, 2 * d + 1))
+        launch(
+            kernel("leaves.cuh", "sum_leaves"),
+            (leaves.n_works, blocks(d, threads)),
+            threads,
+            leaves.works,
+            leaves.rows,
+            gradient,
+            row_stride(gradient),
+            hessian,
+            np.uint64(0) if hessian is None else row_stride(hessian),
+            weight,
+            TERMS[rule],
+            d,
+            sums,
+        )
+        values = cp.empty((leaves.n_leaves, d), dtype=cp.float32)
+        totals = cp.empty((leaves.n_leaves, 2 * d + 1))
+        alpha = None if self._rules.reg_alpha == 0 else cp.asarray(self._rules.reg_alpha / unit)
+        launch(
+            kernel("leaves.cuh", "value_leaves"),
+            (leaves.n_leaves, blocks(d, threads)),
+            threads,
+            leaves.first_work,
+            sums,
+            d,
+            hessian is not None or rule != "itself",
+            float(self._rules.reg_lambda),
+            alpha,
+            float(learning_rate),
+            values,
+            totals,
+        )
+        return values, totals
+
+
+class _Leaves:
+    """The rows of each leaf.
+
+    Parameters
+    ----------
+    matrix : DeviceMatrix
+        The table.
+    visited : VisitedTree
+        Whose leaves these are.
+    rows : uint32 CuPy array
+        Row numbers, those of a leaf side by side.
+    places : uint32 ndarray of shape (leaves, 2)
+        First and last place of each leaf.
+    """
+
+    def __init__(
+        self,
+        matrix: DeviceMatrix,
+        visited: _core.VisitedTree,
+        rows: Any,
+        places: npt.NDArray[np.uint32],
+    ) -> None:
+        self._matrix = matrix
+        self._visited = visited
+        self.rows = rows
+        self.counts: npt.NDArray[np.int64] = places[:, 1].astype(np.int64) - places[:, 0]
+        n_pieces = -(-self.counts // LEAF_PIECE)
+        leaf = np.repeat(np.arange(len(places)), n_pieces)
+        first = np.cumsum(n_pieces) - n_pieces
+        piece = np.arange(len(leaf)) - first[leaf]
+        works = np.zeros(len(leaf), WORK)
+        works["target"] = leaf
+        works["begin"] = places[leaf, 0] + piece * LEAF_PIECE
+        works["end"] = np.minimum(works["begin"].astype(np.int64) + LEAF_PIECE, places[leaf, 1])
+        self.n_works = len(works)
+        self.n_leaves = len(places)
+        self.works = cupy().asarray(works.view(np.uint8))
+        self.first_work = cupy().asarray(np.append(first, len(leaf)).astype(np.int32))
+
+    def of_all_rows(self) -> _Leaves:
+        """Return the leaves with all rows of the table in them, those of a leaf ascending."""
+        return self.of_tree(self._visited.routes())
+
+    def of_tree(self, arrays: dict[str, npt.NDArray[Any]]) -> _Leaves:
+        """Return the leaves with all rows, as a tree with these arrays sends them."""
+        cp = cupy()
+        n_rows = self._matrix.n_rows
+        leaf = cp.empty(n_rows, dtype=cp.int32)
+        names = ("left", "feature", "bin", "missing_left", "leaf")
+        launch(
+            kernel("leaves.cuh", "route_rows"),
+            (blocks(n_rows, _THREADS),),
+            _THREADS,
+            *(cp.asarray(arrays[name]) for name in names),
+            self._matrix.codes,
+            self._matrix.value_bins,
+            np.uint64(n_rows),
+            leaf,
+        )
+        order = cp.argsort(leaf, kind="stable").astype(cp.uint32)
+        end = np.cumsum(cp.bincount(leaf, minlength=self.n_leaves).get())
+        begin = np.append(0, end[:-1])
+        places = np.stack([begin, end], axis=1).astype(np.uint32)
+        return _Leaves(self._matrix, self._visited, order, places)
+
+    def add_to(self, raw: Any, values: Any, unit: FloatArray) -> None:
+        """Add the values of the leaves to the scores of their rows."""
+        launch(
+            kernel("leaves.cuh", "add_leaves"),
+            (self.n_works,),
+            _THREADS,
+            self.works,
+            self.rows,
+            values,
+            cupy().asarray(unit),
+            values.shape[1],
+            row_stride(raw),
+            raw,
+        )

@@ -1,0 +1,466 @@
+"""The nodes of a tree, level by level, searched and split on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf import _core
+from polyleaf.gpu.matrix import DeviceMatrix
+from polyleaf.gpu.memory import GROUP, LANES, MOST_NODES, PIECE, HistogramPlan, Shape
+from polyleaf.gpu.quantize import Payload
+from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
+from polyleaf.growth.tree import TreeRules
+
+_THREADS = 256
+_MOST_BLOCKS = 60000  # of a grid in its second and third direction
+_SMALL_LEVEL = 256  # the host asks how many nodes a level has where it could have more
+_BEST_BYTES = 24
+
+# As in cuda/common.cuh.
+_OUTPUTS = np.dtype(
+    [
+        ("n_outputs", np.int32),
+        ("hessian_channel", np.int32),
+        ("weight_channel", np.int32),
+        ("count_channel", np.int32),
+        ("reg_lambda", np.float64),
+        ("min_split_gain", np.float64),
+        ("min_child_weight", np.float64),
+        ("min_samples_leaf", np.int32),
+        ("has_alpha", np.int32),
+    ]
+)
+_SLICE = np.dtype([("first_node", np.int32), ("n_nodes", np.int32), ("n_groups", np.int32)])
+WORK = np.dtype([("target", np.int32), ("begin", np.uint32), ("end", np.uint32), ("alone", np.int32)])
+_NODE = np.dtype(
+    [
+        ("gain", np.float64),
+        ("score", np.float64),
+        ("path_minimum", np.float64),
+        ("begin", np.uint32),
+        ("end", np.uint32),
+        ("left", np.int32),
+        ("feature", np.int32),
+        ("bin", np.int32),
+        ("flags", np.int32),
+    ]
+)
+assert _NODE.itemsize == _core.VISITED_NODE_BYTES
+
+# Sums over outputs depend on their order in their last bits, as in rules.hpp.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """What a level holds, or the most that it can."""
+
+    n_nodes: int
+    n_works: int
+    n_pairs: int
+
+
+class LevelGrower:
+    """Visits the nodes of trees on one table, and keeps its work space from tree to tree.
+
+    Parameters
+    ----------
+    matrix : DeviceMatrix
+        The table.
+    shape, plan
+        Of the problem, and how histograms are kept.
+    rules : TreeRules
+        The same for every tree.
+    """
+
+    def __init__(self, matrix: DeviceMatrix, shape: Shape, plan: HistogramPlan, rules: TreeRules) -> None:
+        cp = cupy()
+        self._matrix = matrix
+        self._shape = shape
+        self._plan = plan
+        self._rules = rules
+        n, most = shape.n_rows, shape.nodes_at(max(shape.depth - 1, 0))
+        self._histograms = cp.empty(plan.n_bytes // 4, dtype=cp.int32)
+        self._nodes = cp.empty(shape.most_nodes * _NODE.itemsize, dtype=cp.uint8)
+        self._rows = [cp.empty(n, dtype=cp.uint32) for _ in range(2)]
+        self._position = [cp.empty(n, dtype=cp.int32) for _ in range(2)]
+        self._left, self._lefts = (cp.empty(n, dtype=cp.int32) for _ in range(2))
+        self._node_of = [cp.zeros(most + 2, dtype=cp.int32) for _ in range(2)]
+        self._child = cp.empty(2 * most + 2, dtype=cp.int32)
+        self._n_left = cp.empty(most + 2, dtype=cp.int32)
+        self._pairs = cp.empty(3 * most + 3, dtype=cp.int32)
+        self._works = cp.empty((blocks(n, PIECE) + most + 2) * WORK.itemsize, dtype=cp.uint8)
+        self._found = cp.empty(plan.slice_nodes * shape.n_features * _BEST_BYTES, dtype=cp.uint8)
+        self._totals = cp.empty(plan.slice_nodes * shape.layout.n_channels, dtype=cp.int32)
+        per_block = _features_per_block(shape.n_bins)
+        self._shared_bytes = per_block * shape.n_bins * LANES * 4
+        self._parts = GROUP // per_block
+        self._build = kernel("histogram.cuh", "build_histograms", POLYLEAF_FEATURES_PER_BLOCK=per_block)
+        self._build.max_dynamic_shared_size_bytes = self._shared_bytes
+        self._others = {
+            name: kernel("histogram.cuh", name, POLYLEAF_FEATURES_PER_BLOCK=per_block)
+            for name in ("clear_histograms", "subtract_histograms", "sum_nodes")
+        }
+        lanes = _scan_lanes(shape.layout.n_outputs)
+        self._scan = kernel("score.cuh", "scan", POLYLEAF_SCAN_LANES=lanes)
+        self._choose = kernel("score.cuh", "choose_splits", POLYLEAF_SCAN_LANES=lanes)
+
+    def visit(
+        self, payload: Payload, alpha: Any, rows: Any, mask: npt.NDArray[np.uint8] | None
+    ) -> tuple[Any, Any]:
+        """Visit all nodes that the best-first tree may have.
+
+        Parameters
+        ----------
+        payload : Payload
+            What histograms sum.
+        alpha : float64 CuPy array of shape (outputs,) or None
+            L1 regularisation, in the integers of the gradients.
+        rows : uint32 CuPy array or None
+            The sample to grow from, ascending; None: all.
+        mask : uint8 ndarray of shape (features,) or None
+            1 where a feature may be used.
+
+        Returns
+        -------
+        nodes : uint8 CuPy array
+            The visited nodes, as the core reads them.
+        rows : uint32 CuPy array
+            Row numbers, those of each node side by side.
+        """
+        cp = cupy()
+        shape, rules = self._shape, self._rules
+        n_places = shape.n_rows if rows is None else len(rows)
+        self._start(rows, n_places)
+        search = _Search(payload, alpha, self._outputs(payload, alpha is not None), *self._features(mask))
+        levels = cp.zeros((2, 4), dtype=cp.int32)
+        works, first = self._root_works(n_places)
+        levels[0] = cp.asarray(first)
+        counts: _Counts | None = _Counts(1, int(first[1]), 0)
+        bar = _Bar(shape.max_leaves) if shape.leaves_are_scarce else None
+        n_searched, n_known = 0, 1  # nodes, where the host asks for them
+        held: _Held | None = None
+        whole, subtract = self._fits(1), False
+        depth = 0
+        while depth < shape.depth and shape.max_leaves != 1:
+            level, following = levels[depth % 2], levels[(depth + 1) % 2]
+            most = self._most(depth, n_places, subtract) if counts is None else counts
+            search.turn = depth % 2
+            parents = held.own if held is not None and subtract else None
+            held = _Held(self._room(depth, most.n_nodes, search.n_groups), parents) if whole else None
+            self._search(search, level, works, most, held)
+            least = -np.inf
+            if bar is not None:
+                least = bar.raised(self._read_nodes(n_searched, n_known))
+                n_searched = n_known
+            children = min(2 * most.n_nodes, shape.nodes_at(depth + 1))
+            subtract = whole and self._fits(children + most.n_nodes)
+            whole = self._fits(children)
+            launch(
+                kernel("plan.cuh", "plan_level"),
+                (1,),
+                min(1024, blocks(most.n_nodes, 32) * 32),
+                level,
+                self._node_of[depth % 2],
+                self._n_left,
+                self._nodes,
+                depth + 1 < shape.depth,
+                float(least),
+                rules.min_samples_leaf,
+                subtract,
+                np.uint32(PIECE),
+                following,
+                self._node_of[(depth + 1) % 2],
+                self._child,
+                self._pairs,
+                self._works,
+            )
+            self._partition(depth, n_places)
+            works = self._works
+            depth += 1
+            counts = None
+            if bar is not None or 2**depth >= _SMALL_LEVEL:
+                n_nodes, n_works, n_pairs, n_known = (int(v) for v in following.get())
+                counts = _Counts(n_nodes, n_works, n_pairs)
+                if n_nodes == 0:
+                    break
+        n_nodes = int(levels[depth % 2].get()[3])
+        return self._nodes[: n_nodes * _NODE.itemsize], self._rows[depth % 2][:n_places]
+
+    def _start(self, rows: Any, n_places: int) -> None:
+        cp = cupy()
+        self._rows[0][:n_places] = cp.arange(n_places, dtype=cp.uint32) if rows is None else rows
+        self._position[0][:n_places] = 0
+        root = np.zeros(1, _NODE)
+        root["path_minimum"], root["end"] = np.inf, n_places
+        for name in ("left", "feature", "bin"):
+            root[name] = -1
+        self._nodes[: _NODE.itemsize] = cp.asarray(root.view(np.uint8))
+        self._node_of[0][:1] = 0
+
+    def _root_works(self, n_places: int) -> tuple[Any, npt.NDArray[np.int32]]:
+        begin = np.arange(0, n_places, PIECE)
+        works = np.zeros(len(begin), WORK)
+        works["begin"], works["end"] = begin, np.minimum(begin + PIECE, n_places)
+        works["alone"] = len(begin) == 1
+        return cupy().asarray(works.view(np.uint8)), np.array([1, len(begin), 0, 1], dtype=np.int32)
+
+    def _outputs(self, payload: Payload, has_alpha: bool) -> npt.NDArray[np.void]:
+        layout, rules = payload.layout, self._rules
+        outputs = np.zeros((), _OUTPUTS)
+        outputs["n_outputs"] = layout.n_outputs
+        outputs["hessian_channel"] = layout.hessian_channel
+        outputs["weight_channel"] = layout.weight_channel
+        outputs["count_channel"] = layout.count_channel
+        outputs["reg_lambda"] = rules.reg_lambda
+        outputs["min_split_gain"] = rules.min_split_gain
+        outputs["min_child_weight"] = rules.min_child_weight
+        outputs["min_samples_leaf"] = rules.min_samples_leaf
+        outputs["has_alpha"] = has_alpha
+        return outputs
+
+    def _features(self, mask: npt.NDArray[np.uint8] | None) -> tuple[Any, Any, int]:
+        """Return the groups with features that may be used, the mask, and the number of groups."""
+        cp = cupy()
+        if mask is None:
+            groups = np.arange(self._shape.n_groups, dtype=np.int32)
+            return cp.asarray(groups), None, len(groups)
+        groups = np.unique(np.flatnonzero(mask) // GROUP).astype(np.int32)
+        return cp.asarray(groups), cp.asarray(mask), len(groups)
+
+    def _most(self, depth: int, n_places: int, subtract: bool) -> _Counts:
+        """Return the most that a level can hold."""
+        n_nodes = self._shape.nodes_at(depth)
+        built = n_places // 2 if subtract else n_places
+        return _Counts(n_nodes, blocks(built, PIECE) + n_nodes, n_nodes // 2)
+
+    def _fits(self, n_nodes: int) -> bool:
+        """Whether the histograms of this many nodes are in memory together."""
+        n_bytes = n_nodes * self._shape.n_groups * self._shape.group_bytes
+        return n_bytes <= self._plan.n_bytes and n_nodes <= MOST_NODES
+
+    def _room(self, depth: int, n_nodes: int, n_groups: int) -> Any:
+        """Return memory for a level: at the front for even ones, at the end for odd ones."""
+        size = n_nodes * n_groups * self._shape.group_bytes // 4
+        return self._histograms[:size] if depth % 2 == 0 else self._histograms[len(self._histograms) - size :]
+
+    def _search(self, search: _Search, level: Any, works: Any, most: _Counts, held: _Held | None) -> None:
+        """Find the best split of each node of a level, of whose histograms all are `held` or none."""
+        if held is not None:
+            self._search_slice(search, level, works, most, 0, most.n_nodes, held.own, held.parents)
+            return
+        for first in range(0, most.n_nodes, self._plan.slice_nodes):
+            n_nodes = min(self._plan.slice_nodes, most.n_nodes - first)
+            self._search_slice(search, level, works, most, first, n_nodes, self._histograms, None)
+
+    def _search_slice(
+        self,
+        search: _Search,
+        level: Any,
+        works: Any,
+        most: _Counts,
+        first: int,
+        n_nodes: int,
+        histograms: Any,
+        parents: Any,
+    ) -> None:
+        shape, matrix, payload = self._shape, self._matrix, search.payload
+        n_channels, n_bins = shape.layout.n_channels, shape.n_bins
+        self._found[: n_nodes * shape.n_features * _BEST_BYTES].fill(255)  # NaN: not looked at
+        room = len(histograms) * 4 // (shape.group_bytes * n_nodes)
+        step = max(1, min(search.n_groups, room))
+        scores = (search.outputs, payload.factor, payload.hessian_unit, search.alpha, payload.weight_unit)
+        for first_group in range(0, search.n_groups, step):
+            groups = search.groups[first_group : first_group + step]
+            size = np.uint64(len(groups) * GROUP * n_bins * n_channels)
+            part = np.array((first, n_nodes, len(groups)), dtype=_SLICE)
+            for work in range(0, most.n_works, _MOST_BLOCKS):
+                n_works = min(_MOST_BLOCKS, most.n_works - work)
+                launch(
+                    self._others["clear_histograms"],
+                    (64, n_works),
+                    _THREADS,
+                    level,
+                    works,
+                    work,
+                    part,
+                    size,
+                    histograms,
+                )
+                launch(
+                    self._build,
+                    (len(groups) * self._parts, n_channels // LANES, n_works),
+                    1024,
+                    level,
+                    works,
+                    work,
+                    part,
+                    groups,
+                    self._rows[search.turn],
+                    matrix.codes,
+                    np.uint64(shape.n_rows),
+                    payload.data,
+                    n_channels,
+                    n_bins,
+                    histograms,
+                    shared=self._shared_bytes,
+                )
+            if parents is not None:
+                launch(
+                    self._others["subtract_histograms"],
+                    (max(1, min(256, int(size) // 4 // _THREADS)), max(1, most.n_pairs)),
+                    _THREADS,
+                    level,
+                    self._pairs,
+                    parents,
+                    histograms,
+                    size,
+                )
+            if first_group == 0:
+                launch(
+                    self._others["sum_nodes"],
+                    (n_nodes, blocks(n_channels, 128)),
+                    min(n_channels, 128),
+                    level,
+                    part,
+                    histograms,
+                    n_bins,
+                    n_channels,
+                    self._totals,
+                )
+            launch(
+                self._scan,
+                (len(groups) * GROUP, n_nodes),
+                _THREADS,
+                level,
+                part,
+                groups,
+                histograms,
+                self._totals,
+                shape.n_features,
+                n_bins,
+                n_channels,
+                matrix.value_bins,
+                matrix.has_missing,
+                search.mask,
+                *scores,
+                self._found,
+            )
+        launch(
+            self._choose,
+            (n_nodes,),
+            32,
+            level,
+            np.array((first, n_nodes, 0), dtype=_SLICE),
+            self._found,
+            shape.n_features,
+            self._totals,
+            n_channels,
+            *scores,
+            self._node_of[search.turn],
+            self._nodes,
+            self._n_left,
+        )
+
+    def _partition(self, depth: int, n_places: int) -> None:
+        """Move the rows of the nodes that are split to their children."""
+        turn = depth % 2
+        node_of, position, rows = self._node_of[turn], self._position[turn], self._rows[turn]
+        grid = (blocks(n_places, _THREADS),)
+        launch(
+            kernel("plan.cuh", "take_sides"),
+            grid,
+            _THREADS,
+            self._nodes,
+            node_of,
+            position,
+            rows,
+            self._matrix.codes,
+            self._matrix.value_bins,
+            np.uint32(n_places),
+            np.uint64(self._shape.n_rows),
+            self._left,
+        )
+        cupy().cumsum(self._left[:n_places], out=self._lefts[:n_places])
+        launch(
+            kernel("plan.cuh", "move_rows"),
+            grid,
+            _THREADS,
+            self._nodes,
+            node_of,
+            self._child,
+            self._n_left,
+            position,
+            rows,
+            self._left,
+            self._lefts,
+            np.uint32(n_places),
+            self._position[1 - turn],
+            self._rows[1 - turn],
+        )
+
+    def _read_nodes(self, begin: int, end: int) -> npt.NDArray[np.void]:
+        """Return some visited nodes. Waits for the device."""
+        part = self._nodes[begin * _NODE.itemsize : end * _NODE.itemsize].get()
+        return np.asarray(part).view(_NODE)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Histograms of all nodes of a level, and of their parents where the larger children are differences."""
+
+    own: Any
+    parents: Any
+
+
+@dataclass
+class _Search:
+    """What the search of all levels of a tree has in common."""
+
+    payload: Payload
+    alpha: Any
+    outputs: npt.NDArray[np.void]
+    groups: Any
+    mask: Any
+    n_groups: int
+    turn: int = 0
+
+
+class _Bar:
+    """The path minimum below which best-first growth keeps no split.
+
+    A node whose smallest gain on the way from the root lies below that of max_leaves - 1 others is never
+    split before the leaves are used up.
+    """
+
+    def __init__(self, max_leaves: int | None) -> None:
+        assert max_leaves is not None
+        self._n_best = max_leaves - 1
+        self._best: npt.NDArray[np.float64] = np.empty(0)
+        self._largest_score = 0.0
+
+    def raised(self, nodes: npt.NDArray[np.void]) -> float:
+        """Return the bar once these nodes have been searched, too."""
+        split = nodes[nodes["gain"] > 0]
+        best = np.sort(np.concatenate([self._best, split["path_minimum"]]))
+        self._best = best[max(len(best) - self._n_best, 0) :]
+        self._largest_score = max(self._largest_score, float(split["score"].max(initial=0.0)))
+        if len(self._best) < self._n_best:
+            return -np.inf
+        return float(self._best[0]) - _ROUNDING * self._largest_score
+
+
+def _features_per_block(n_bins: int) -> int:
+    """Return how many features' histograms of a tile fit the shared memory of a block."""
+    attributes = cupy().cuda.Device().attributes
+    room = attributes["MaxSharedMemoryPerBlockOptin"]
+    return next((n for n in (4, 2) if n * n_bins * LANES * 4 <= room), 1)
+
+
+def _scan_lanes(n_outputs: int) -> int:
+    """Return how many lanes share the outputs of a candidate."""
+    return next((lanes for lanes in (4, 8, 16) if n_outputs <= lanes), 32)

@@ -1,0 +1,67 @@
+"""The training table on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyleaf import _core
+from polyleaf.gpu.memory import GROUP
+from polyleaf.gpu.runtime import cupy
+
+
+@dataclass(frozen=True)
+class DeviceMatrix:
+    """Bin codes on the device.
+
+    Attributes
+    ----------
+    codes : uint8 CuPy array of shape (groups, rows, GROUP)
+        The codes of the features, a group of them side by side.
+    table : BinnedMatrix
+        Cut points of the features; it need not have any rows.
+    value_bins, has_missing : int32 and uint8 CuPy array of shape (features,)
+        Bins of values, and whether there is one of missing values after them.
+    n_bins : int
+        The most bins a feature has.
+    """
+
+    codes: Any
+    table: _core.BinnedMatrix
+    value_bins: Any
+    has_missing: Any
+    n_bins: int
+
+    @classmethod
+    def of(cls, codes: Any, table: _core.BinnedMatrix) -> DeviceMatrix:
+        """Return the matrix of these codes."""
+        cp = cupy()
+        features = range(table.n_features)
+        value_bins = np.array([len(table.cuts(f)) + 1 for f in features], dtype=np.int32)
+        has_missing = np.array([table.has_missing(f) for f in features], dtype=np.uint8)
+        n_bins = int((value_bins + has_missing).max())
+        return cls(codes, table, cp.asarray(value_bins), cp.asarray(has_missing), n_bins)
+
+    @classmethod
+    def of_table(cls, table: _core.BinnedMatrix, n_threads: int) -> DeviceMatrix:
+        """Return a copy of a table that the CPU has binned."""
+        if hasattr(_core, "codes_in_groups"):
+            return cls.of(cupy().asarray(_core.codes_in_groups(table, GROUP, n_threads)), table)
+        c = table.codes().astype(np.uint8)
+        n, m = c.shape
+        g = -(-m // GROUP)
+        p = np.zeros((n, g * GROUP), np.uint8)
+        p[:, :m] = c
+        return cls.of(cupy().asarray(np.ascontiguousarray(p.reshape(n, g, GROUP).transpose(1, 0, 2))), table)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return int(self.codes.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the table."""
+        return len(self.value_bins)

@@ -1,0 +1,196 @@
+"""How much device memory a training needs, and how histograms are cut to fit it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GROUP = 4  # features whose codes stand side by side
+LANES = 32  # channels of a tile
+PIECE = 8192  # rows that one block adds up
+LEAF_PIECE = 1024  # rows of a leaf that are summed together, as on the CPU
+COLUMN_PIECE = 256  # rows of a partial sum of an output
+
+# Of the free memory: what CuPy's pool and the driver take on top of the arrays counted here.
+_USABLE = 0.92
+_UNLIMITED = 2**30
+MOST_NODES = 32768  # of a slice: the grid of a launch has its limits
+_DEEP = 64  # a level this deep may have as many nodes as any
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The channels of a payload: [gradients | Hessians, if diagonal | row count | weight], padded to tiles.
+
+    Attributes
+    ----------
+    n_outputs : int
+        Of the structure.
+    diagonal : bool
+        Each output has a Hessian of its own.
+    weighted : bool
+        There is a channel of weights: of a Hessian that all outputs share, or of the mean of a diagonal one.
+    """
+
+    n_outputs: int
+    diagonal: bool
+    weighted: bool
+
+    @property
+    def hessian_channel(self) -> int:
+        """First channel of the Hessians; -1: none."""
+        return self.n_outputs if self.diagonal else -1
+
+    @property
+    def count_channel(self) -> int:
+        """Channel of the row count."""
+        return self.n_outputs * (2 if self.diagonal else 1)
+
+    @property
+    def weight_channel(self) -> int:
+        """Channel of the weight; the row count where that is enough."""
+        return self.count_channel + (1 if self.weighted else 0)
+
+    @property
+    def n_channels(self) -> int:
+        """All channels, a multiple of LANES."""
+        return -(-(self.weight_channel + 1) // LANES) * LANES
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a problem.
+
+    Attributes
+    ----------
+    n_rows, n_features, n_bins : int
+        Of the table; bins with the missing one.
+    n_outputs : int
+        That a leaf speaks of.
+    layout : Layout
+        Of the structure.
+    max_depth, max_leaves : int or None
+        None: no limit.
+    min_samples_leaf : int
+        Bounds the number of nodes, too.
+    """
+
+    n_rows: int
+    n_features: int
+    n_bins: int
+    n_outputs: int
+    layout: Layout
+    max_depth: int | None
+    max_leaves: int | None
+    min_samples_leaf: int
+
+    @property
+    def depth(self) -> int:
+        """Most levels of splits."""
+        return min(_UNLIMITED if self.max_depth is None else self.max_depth, max(self.n_rows - 1, 0))
+
+    @property
+    def leaves_are_scarce(self) -> bool:
+        """Whether the number of leaves, not the depth, bounds the tree."""
+        return self.max_leaves is not None and (self.depth > 30 or self.max_leaves < 2**self.depth)
+
+    @property
+    def most_leaves(self) -> int:
+        """Leaves that a tree of all visited nodes can have."""
+        by_rows = max(self.n_rows // max(self.min_samples_leaf, 1), 1)
+        return min(by_rows, 1 << min(self.depth, 30))
+
+    def nodes_at(self, level: int) -> int:
+        """Return the most nodes that are searched at a level."""
+        return min(1 << min(max(level, 0), 30), self.most_leaves)
+
+    def likely_nodes_at(self, level: int) -> int:
+        """Return how many that are likely; only ties make it more."""
+        if self.max_leaves is None or not self.leaves_are_scarce:
+            return self.nodes_at(level)
+        return min(self.nodes_at(level), 2 * max(self.max_leaves - 1, 1))  # both children of the best ones
+
+    @property
+    def most_nodes(self) -> int:
+        """Nodes that are visited in all."""
+        return 2 * self.most_leaves - 1
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of features."""
+        return -(-self.n_features // GROUP)
+
+    @property
+    def group_bytes(self) -> int:
+        """A node's histogram of one group of features."""
+        return GROUP * self.n_bins * self.layout.n_channels * 4
+
+    @property
+    def data_bytes(self) -> int:
+        """The table, targets, scores and gradients."""
+        n, d, k = self.n_rows, self.n_outputs, self.layout.n_outputs
+        table = n * self.n_groups * GROUP
+        targets_and_scores = n * d * (8 + 8)
+        gradients = n * d * (8 if self.layout.diagonal else 4) + (n * k * 8 if k < d else 0)
+        return table + targets_and_scores + gradients + n * 8  # weights
+
+    @property
+    def work_bytes(self) -> int:
+        """What growing a tree takes on top, but for histograms."""
+        n, d, k = self.n_rows, self.n_outputs, self.layout.n_outputs
+        payload = n * self.layout.n_channels * 4
+        rows = n * (2 * 4 + 2 * 4 + 2 * 4 + 12)  # numbers, positions, sides; curvature
+        sums = (n // LEAF_PIECE + self.most_leaves) * (2 * d + 1) * 8 + n // COLUMN_PIECE * (d + 2 * k) * 12
+        leaves = self.most_leaves * (d * 4 + (2 * d + 1) * 8) + self.most_nodes * 64
+        return payload + rows + sums + leaves
+
+
+@dataclass(frozen=True)
+class HistogramPlan:
+    """How histograms are kept.
+
+    Attributes
+    ----------
+    n_bytes : int
+        Memory for histograms. A level that fits it together with its parents is kept whole, so that the
+        larger of two children is a subtraction; others are searched by slices.
+    slice_nodes : int
+        Nodes of a slice.
+    slice_groups : int
+        Groups of features of a slice; less than all where not even one node fits.
+    """
+
+    n_bytes: int
+    slice_nodes: int
+    slice_groups: int
+
+
+def plan_histograms(shape: Shape, free_bytes: int, *, with_data: bool) -> HistogramPlan:
+    """Return how a problem is solved within the free memory of a device.
+
+    `with_data`: table, scores and gradients are still to be put there.
+
+    Raises
+    ------
+    MemoryError
+        It cannot be: the sizes are named.
+    """
+    needed = shape.work_bytes + (shape.data_bytes if with_data else 0)
+    budget = int(free_bytes * _USABLE) - needed
+    if budget < shape.group_bytes:
+        raise MemoryError(
+            f"device='cuda': {shape.n_rows} rows x {shape.n_features} features -> {shape.n_outputs} outputs "
+            f"need {_gib(needed)} of device memory and at least {_gib(shape.group_bytes)} for histograms, "
+            f"but {_gib(free_bytes)} are free; use device='cpu', or fewer rows or outputs."
+        )
+    node_bytes = shape.group_bytes * shape.n_groups
+    last = min(shape.depth, _DEEP) - 1
+    both = shape.likely_nodes_at(last) + (shape.likely_nodes_at(last - 1) if last > 0 else 0)
+    n_bytes = min(budget, max(both, 1) * node_bytes)
+    slice_nodes = max(1, min(n_bytes // node_bytes, shape.nodes_at(last), MOST_NODES))
+    slice_groups = min(shape.n_groups, n_bytes // shape.group_bytes)
+    n_bytes = n_bytes // shape.group_bytes * shape.group_bytes
+    return HistogramPlan(n_bytes, slice_nodes, slice_groups)
+
+
+def _gib(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.2f} GiB"

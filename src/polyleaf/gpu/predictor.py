@@ -1,0 +1,228 @@
+"""A forest on the device, and raw scores by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.data.inputs import FloatArray
+from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
+from polyleaf.model import Forest
+
+_THREADS = 256
+_MOST_BLOCKS = 60000
+_LEAF_BYTES = 2**29  # leaves of rows x trees that are looked up together
+_ROWS_AT_ONCE = 2**20
+_GOES_LEFT, _BY_CATEGORIES = 2**30, 2**29  # as in cuda/predict.cuh
+_NODE = np.dtype([("data", np.float64), ("feature", np.int32), ("left", np.int32)])
+
+
+class GpuPredictor:
+    """A forest packed for the device.
+
+    Parameters
+    ----------
+    forest : Forest
+        Its arrays are copied.
+    """
+
+    def __init__(self, forest: Forest) -> None:
+        cp = cupy()
+        inner = forest.left >= 0
+        first_node = np.repeat(forest.node_begin[:-1], np.diff(forest.node_begin))
+        n_words = np.diff(forest.category_begin)
+        by_set = n_words > 0
+        nodes = np.zeros(len(forest.feature), _NODE)
+        nodes["data"] = np.where(inner & ~by_set, forest.threshold, 0.0)
+        as_integer = nodes["data"].view(np.int64)
+        as_integer[by_set] = (forest.category_begin[:-1][by_set] << 16) | n_words[by_set]
+        as_integer[~inner] = forest.value_begin[~inner]
+        nodes["feature"] = np.where(
+            inner, forest.feature + _GOES_LEFT * (forest.missing_left != 0) + _BY_CATEGORIES * by_set, 0
+        )
+        nodes["left"] = np.where(inner, first_node + forest.left, -1)
+        self._nodes = cp.asarray(nodes.view(np.uint8))
+        self._node_begin = cp.asarray(forest.node_begin)
+        self._words = cp.asarray(forest.category_bits if by_set.any() else np.zeros(1, np.uint32))
+        self._values = cp.asarray(forest.values)
+        self._value_output = cp.asarray(forest.value_output) if len(forest.value_output) else None
+        self._tree_output = cp.asarray(forest.tree_output)
+        self._tree_width = cp.asarray(forest.tree_width)
+        self._n_features = forest.n_features
+
+    def add(self, table: Any, begin: int, end: int, raw: Any) -> None:
+        """Add trees [begin, end) to the scores of the rows of a table, in units.
+
+        Parameters
+        ----------
+        table : float32 or float64 CuPy array of shape (rows, features)
+            NaN is missing.
+        begin, end : int
+            Which trees.
+        raw : float64 CuPy array of shape (rows, outputs)
+            Changed in place.
+        """
+        at_once = max(1, min(end - begin, _LEAF_BYTES // 8 // max(len(table), 1)))
+        for first in range(begin, end, at_once):
+            n_trees = min(at_once, end - first)
+            self._add_leaves(self._leaves(table, first, n_trees), first, n_trees, raw)
+
+    def _leaves(self, table: Any, first: int, n_trees: int) -> Any:
+        """Return where the values of each row's leaf begin, of shape (trees, rows)."""
+        cp = cupy()
+        n_rows, n_features = table.shape
+        leaves = cp.empty((n_trees, n_rows), dtype=cp.int64)
+        find = kernel("predict.cuh", "find_leaves64" if table.dtype == np.float64 else "find_leaves32")
+        threads, shared = self._staging(n_features * table.itemsize)
+        find.max_dynamic_shared_size_bytes = max(shared, 48 * 1024)
+        n_blocks = blocks(n_rows, threads)
+        # Few rows: the trees are shared out, too.
+        n_parts = max(1, min(n_trees, blocks(4 * self._n_processors(), n_blocks)))
+        launch(
+            find,
+            (n_blocks, n_parts),
+            threads,
+            table,
+            np.int64(table.strides[0] // table.itemsize),
+            np.int64(table.strides[1] // table.itemsize),
+            np.uint64(n_rows),
+            n_features,
+            shared > 0,
+            self._nodes,
+            self._node_begin,
+            first,
+            n_trees,
+            self._words,
+            leaves,
+            shared=shared,
+        )
+        return leaves
+
+    @staticmethod
+    def _staging(row_bytes: int) -> tuple[int, int]:
+        """Return threads of a block, and the shared memory that holds the values of their rows; 0: none."""
+        room = cupy().cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
+        for threads in (128, 64, 32):
+            if threads * row_bytes <= room // 2:
+                return threads, threads * row_bytes
+        return _THREADS, 0
+
+    @staticmethod
+    def _n_processors() -> int:
+        return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
+
+    def _add_leaves(self, leaves: Any, first: int, n_trees: int, raw: Any) -> None:
+        n_rows, n_outputs = raw.shape
+        if self._value_output is None:
+            lanes = min(32, 1 << (n_outputs - 1).bit_length())
+            launch(
+                kernel("predict.cuh", "add_values"),
+                (blocks(n_rows * lanes, _THREADS),),
+                _THREADS,
+                leaves,
+                self._values,
+                self._tree_output,
+                self._tree_width,
+                first,
+                n_trees,
+                np.uint64(n_rows),
+                n_outputs,
+                lanes,
+                raw,
+            )
+            return
+        launch(
+            kernel("predict.cuh", "add_sparse_values"),
+            (blocks(n_rows, _THREADS),),
+            _THREADS,
+            leaves,
+            self._values,
+            self._value_output,
+            self._tree_width,
+            first,
+            n_trees,
+            np.uint64(n_rows),
+            n_outputs,
+            raw,
+        )
+
+
+def device_table(table: Any) -> Any:
+    """Return a dense table as a float CuPy array that holds the same numbers."""
+    cp = cupy()
+    if table.dtype in (np.float32, np.float64):
+        return cp.asarray(table)
+    small = table.dtype.kind == "b" or table.dtype.itemsize <= 2
+    return cp.asarray(table).astype(np.float32 if small else np.float64)
+
+
+def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:
+    """Return the raw scores of the rows of a table, float64 of shape (rows, outputs).
+
+    Parameters
+    ----------
+    forest : Forest
+        The model; packed for the device once.
+    table : ndarray or CuPy array of shape (rows, features)
+        Where the scores are to be returned, too. A NumPy table is copied some rows at a time.
+    n_rounds : int or None
+        Rounds to use; None: all.
+    """
+    cp = cupy()
+    predictor = _packed(forest)
+    end = forest.n_trees if n_rounds is None else n_rounds * forest.trees_per_round
+    start = cp.asarray(forest.base_score / forest.unit)
+    unit = None if (forest.unit == 1).all() else cp.asarray(forest.unit)
+
+    def scores(rows: Any) -> Any:
+        raw = cp.empty((len(rows), forest.n_outputs))
+        raw[:] = start
+        predictor.add(device_table(rows), 0, end, raw)
+        return raw if unit is None else raw * unit
+
+    if isinstance(table, cp.ndarray):
+        return scores(table)
+    out: FloatArray = np.empty((len(table), forest.n_outputs))
+    step = _rows_at_once(table, forest.n_outputs)
+    for first in range(0, len(table), step):
+        out[first : first + step] = scores(table[first : first + step]).get()
+    return out
+
+
+def _rows_at_once(table: npt.NDArray[Any], n_outputs: int) -> int:
+    """Return how many rows fit a part of the free memory, with their scores and leaves."""
+    row_bytes: int = table.shape[1] * 8 + n_outputs * 16 + 8
+    return max(1, min(_ROWS_AT_ONCE, free_memory() // 4 // row_bytes))
+
+
+def _packed(forest: Forest) -> GpuPredictor:
+    if forest.on_gpu is None:
+        forest.on_gpu = GpuPredictor(forest)
+    packed: GpuPredictor = forest.on_gpu
+    return packed
+
+
+class GpuScores:
+    """Scores of an evaluation set, kept on the device; see :class:`polyleaf.monitor.Scores`.
+
+    Parameters
+    ----------
+    table : ndarray or CuPy array of shape (rows, features)
+        Copied to the device once.
+    start : float64 ndarray of shape (outputs,)
+        Scores before the first round, in units.
+    """
+
+    def __init__(self, table: Any, start: FloatArray) -> None:
+        cp = cupy()
+        self._table = device_table(table)
+        self._scores = cp.empty((len(table), len(start)))
+        self._scores[:] = cp.asarray(start)
+
+    def add_round(self, forest: Forest, number: int) -> FloatArray:
+        """Add the trees of one round; return the scores on the host."""
+        begin = number * forest.trees_per_round
+        _packed(forest).add(self._table, begin, begin + forest.trees_per_round, self._scores)
+        return np.asarray(self._scores.get())

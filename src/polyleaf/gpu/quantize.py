@@ -1,0 +1,162 @@
+"""One round's gradients as integers, on the grid that the CPU uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyleaf import _core
+from polyleaf.data.inputs import FloatArray
+from polyleaf.gpu.arrays import GpuArrays, column_sums, row_stride
+from polyleaf.gpu.memory import COLUMN_PIECE, LANES, Layout
+from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
+from polyleaf.growth.structure import Structure
+
+_THREADS = 256
+_NOT_FINITE, _NEGATIVE = 1, 2  # as in cuda/gradients.cuh
+
+
+def layout_of(structure: Structure, weight: FloatArray | None, min_child_weight: float) -> Layout:
+    """Return the channels that a structure needs."""
+    diagonal = structure.hessian is not None
+    shared = not diagonal and (structure.curvature is not None or weight is not None)
+    return Layout(structure.gradient.shape[1], diagonal, shared or (diagonal and min_child_weight > 0))
+
+
+@dataclass
+class Payload:
+    """What histograms sum: one vector of integers per row.
+
+    Attributes
+    ----------
+    layout : Layout
+        Its channels.
+    data : int32 CuPy array of shape (tiles, rows, LANES)
+        The integers.
+    gradient_unit, hessian_unit : float64 CuPy array of shape (outputs,)
+        What 1 of a channel means.
+    factor : float64 CuPy array of shape (outputs,)
+        Weight of squared integers in the score.
+    weight_unit : float64 CuPy array of one number
+        What 1 of the weight channel means.
+    problems : int32 CuPy array of one number
+        What is wrong with the gradients, as bits; see `check`.
+    """
+
+    layout: Layout
+    data: Any
+    gradient_unit: Any
+    factor: Any
+    hessian_unit: Any
+    weight_unit: Any
+    problems: Any
+
+    def check(self) -> None:
+        """Raise what the CPU raises for such gradients. Waits for the device."""
+        problems = int(self.problems.get()[0])
+        if problems & _NOT_FINITE:
+            raise OverflowError("the gradients are not finite")
+        if problems & _NEGATIVE:
+            raise ValueError("the mean Hessian of a row is negative: it cannot stand for all outputs")
+
+
+class Quantizer:
+    """Makes payloads, and keeps their memory from round to round."""
+
+    def __init__(self) -> None:
+        self._data: Any = None
+        self._grid: tuple[Any, tuple[float, float, float]] | None = None
+
+    def make(
+        self, structure: Structure, layout: Layout, weight: FloatArray | None, weight_on_device: Any
+    ) -> Payload:
+        """Return the payload of a structure.
+
+        Parameters
+        ----------
+        structure : Structure
+            Of CuPy arrays.
+        layout : Layout
+            Its channels.
+        weight, weight_on_device : float64 ndarray and CuPy array of shape (rows,), or None
+            Weights of the rows, in both places.
+        """
+        cp = cupy()
+        gradient = structure.gradient
+        n_rows, k = gradient.shape
+        limit, weight_grid, unit_of_weights = self._weight_grid(weight, n_rows)
+        problems = cp.zeros(1, dtype=cp.int32)
+        factor = cp.empty(k)
+
+        def units(values: Any, out_factor: Any = None, positive: bool = False) -> tuple[Any, Any]:
+            n_parts, n = blocks(n_rows, COLUMN_PIECE), values.shape[1]
+            least = cp.empty((n_parts, n), dtype=cp.float32) if positive else None
+            parts = column_sums(values, weight_on_device, squares=False, least=least)
+            unit, scale = cp.empty(n), cp.empty(n)
+            launch(
+                kernel("gradients.cuh", "choose_units"),
+                (n,),
+                32,
+                parts,
+                len(parts),
+                n,
+                limit,
+                weight_grid,
+                cp.asarray(structure.gain_weight),
+                unit,
+                scale,
+                out_factor,
+                least,
+                problems,
+            )
+            return unit, scale
+
+        gradient_unit, gradient_scale = units(gradient, factor)
+        hessian_unit, hessian_scale = cp.ones(k), None
+        if structure.hessian is not None:
+            hessian_unit, hessian_scale = units(structure.hessian)
+        weight_unit, weight_scale = cp.ones(1), cp.ones(1)
+        curvature: Any = structure.curvature
+        if layout.weighted and layout.diagonal:  # for min_child_weight
+            curvature = GpuArrays().row_sums(structure.hessian, np.full(k, 1 / k), "itself")
+            curvature = curvature.astype(cp.float32)
+        if curvature is not None:
+            # Only what stands for the Hessian must not be negative.
+            weight_unit, weight_scale = units(curvature[:, np.newaxis], positive=not layout.diagonal)
+        elif layout.weighted:
+            weight_unit, weight_scale = cp.full(1, unit_of_weights), cp.full(1, weight_grid / unit_of_weights)
+
+        shape = (layout.n_channels // LANES, n_rows, LANES)
+        if self._data is None or self._data.shape != shape:
+            self._data = None  # before its successor is there
+            self._data = cp.empty(shape, dtype=cp.int32)
+        launch(
+            kernel("gradients.cuh", "quantize"),
+            (blocks(n_rows, _THREADS // 32),),
+            _THREADS,
+            gradient,
+            row_stride(gradient),
+            structure.hessian,
+            np.uint64(0) if structure.hessian is None else row_stride(structure.hessian),
+            curvature,
+            weight_on_device,
+            1.0 / weight_grid,
+            np.uint64(n_rows),
+            k,
+            gradient_scale,
+            hessian_scale,
+            weight_scale,
+            layout.n_channels,
+            layout.hessian_channel,
+            layout.weight_channel if layout.weighted else -1,
+            layout.count_channel,
+            self._data,
+        )
+        return Payload(layout, self._data, gradient_unit, factor, hessian_unit, weight_unit, problems)
+
+    def _weight_grid(self, weight: FloatArray | None, n_rows: int) -> tuple[float, float, float]:
+        if self._grid is None or self._grid[0] is not weight:
+            self._grid = (weight, _core.fixed_point(weight, n_rows))
+        return self._grid[1]

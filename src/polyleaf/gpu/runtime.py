@@ -1,0 +1,104 @@
+"""CuPy, the device, and kernels compiled at run time."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+_INSTALL = 'pip install "polyleaf[gpu]"'
+
+# No fused multiply-adds, as on the CPU: the rules then give the same bits.
+_OPTIONS = ("-std=c++17", "-default-device", "-fmad=false")
+
+
+class GpuError(RuntimeError):
+    """There is no GPU that polyleaf could use."""
+
+
+@cache
+def cupy() -> Any:
+    """Return CuPy, once there is a device to use it on.
+
+    Raises
+    ------
+    ImportError
+        CuPy is not installed.
+    GpuError
+        There is no NVIDIA GPU, or its driver does not work.
+    """
+    try:
+        import cupy as module
+    except ImportError as error:
+        raise ImportError(
+            f"device='cuda' needs CuPy, which cannot be imported ({error}); install it with {_INSTALL}."
+        ) from error
+    try:
+        n_devices = module.cuda.runtime.getDeviceCount()
+    except Exception as error:  # CuPy's own kinds, of a missing driver or library
+        raise GpuError(
+            f"device='cuda' needs an NVIDIA GPU with a working driver: {error}. Use device='cpu' instead."
+        ) from error
+    if n_devices == 0:
+        raise GpuError("device='cuda' needs an NVIDIA GPU, but there is none. Use device='cpu' instead.")
+    return module
+
+
+def source(file: str) -> str:
+    """Return the CUDA source of one of the files in ``cuda/`` with all that it includes, each once."""
+    done: set[str] = set()
+    folders = [files("polyleaf.gpu") / "cuda", files("polyleaf") / "rules"]
+
+    def text_of(name: str) -> str:
+        if name in done:
+            return ""
+        done.add(name)
+        found = next(folder / name for folder in folders if (folder / name).is_file())
+        text = found.read_text(encoding="utf-8").replace("#pragma once\n", "")
+        return re.sub(r'^#include "(.+)"\n', lambda match: text_of(match[1]), text, flags=re.MULTILINE)
+
+    return text_of(file)
+
+
+@cache
+def kernel(file: str, name: str, **defines: int) -> Any:
+    """Return a kernel of one of the files in ``cuda/``.
+
+    CuPy keeps what NVRTC compiles in the user's cache folder; only the first use of a version takes seconds.
+    """
+    macros = tuple(f"-D{macro}={value}" for macro, value in sorted(defines.items()))
+    return _module(file, macros).get_function(name)
+
+
+@cache
+def _module(file: str, macros: tuple[str, ...]) -> Any:
+    return cupy().RawModule(code=source(file), options=(*_OPTIONS, *macros), backend="nvrtc")
+
+
+def launch(function: Any, grid: tuple[int, ...], block: int, *arguments: Any, shared: int = 0) -> None:
+    """Run a kernel. Python integers are 32 bits wide, floats 64; None is a null pointer."""
+    function(grid, (block,), tuple(_argument(value) for value in arguments), shared_mem=shared)
+
+
+def _argument(value: Any) -> Any:
+    if value is None:
+        return np.uint64(0)
+    if isinstance(value, bool | int):
+        return np.int32(value)
+    if isinstance(value, float):
+        return np.float64(value)
+    return value
+
+
+def blocks(n: int, per_block: int) -> int:
+    """Return how many blocks `n` things need."""
+    return -(-n // per_block)
+
+
+def free_memory() -> int:
+    """Return the bytes that can be allocated on the present device."""
+    module = cupy()
+    return int(module.cuda.Device().mem_info[0] + module.get_default_memory_pool().free_bytes())

@@ -1,0 +1,94 @@
+"""Gradients and trees on the device, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from polyleaf._core import BinnedMatrix
+from polyleaf.data.inputs import FloatArray
+from polyleaf.gpu.arrays import GpuArrays
+from polyleaf.gpu.grower import GpuTreeGrower, shape_of
+from polyleaf.gpu.losses import DeviceLoss
+from polyleaf.gpu.matrix import DeviceMatrix
+from polyleaf.gpu.memory import Layout, plan_histograms
+from polyleaf.gpu.predictor import GpuScores, predict_raw
+from polyleaf.gpu.runtime import cupy, free_memory
+from polyleaf.growth.arrays import Arrays
+from polyleaf.metrics import Metric
+from polyleaf.model import Forest
+from polyleaf.monitor import HostScores, Scores
+from polyleaf.run_settings import Dataset
+from polyleaf.trainer import Trainer, bin_data
+
+
+class GpuTrainer(Trainer):
+    """A trainer whose table, scores, gradients and growing trees are on the device."""
+
+    def _arrays(self) -> Arrays:
+        return GpuArrays()
+
+    def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
+        """Bin the table, copy it and set up the scores, once it is clear that the device can hold them."""
+        settings = self._settings
+        self._check_memory()
+        table = bin_data(self._data, settings) if matrix is None else matrix
+        on_device = DeviceMatrix.of_table(table, settings.n_threads)
+        self._grower: Any = GpuTreeGrower(on_device, settings.rules(), settings.learning_rate)
+        self._device_loss = DeviceLoss(self._loss, self._data.y, settings.n_threads)
+        cell = self._data.weights.cell
+        self._cell = None if cell is None else cupy().asarray(cell, dtype=np.float32)
+        self._start(initial)
+
+    def _check_memory(self) -> None:
+        """Raise MemoryError where the problem cannot be solved with the free memory."""
+        settings, loss = self._settings, self._loss
+        n_rows, n_features = self._data.X.shape
+        n_bins = (255 if settings.max_bins is None else settings.max_bins) + 1
+        d = loss.n_outputs // self.trees_per_round
+        k = min(settings.sketch_size, d) if settings.sketch is not None else d
+        layout = Layout(
+            k, diagonal=settings.hessian != "shared" and loss.name != "squared_error", weighted=True
+        )
+        shape = shape_of((n_rows, n_features, n_bins), loss.n_outputs, layout, settings.rules())
+        plan_histograms(shape, free_memory(), with_data=True)
+
+    def _start(self, initial: Forest | None) -> None:
+        cp = cupy()
+        n_rows = self._data.X.shape[0]
+        if initial is None:
+            self._raw = cp.empty((n_rows, self._loss.n_outputs))
+            self._raw[:] = cp.asarray(self._base)
+        elif scipy.sparse.issparse(self._data.X):
+            self._raw = cp.asarray(initial.predict_raw(self._data.X, n_threads=self._settings.n_threads))
+        else:
+            self._raw = cp.asarray(predict_raw(initial, self._data.X))
+
+    def _gradients(self) -> tuple[Any, Any]:
+        by_rule = (
+            self._cell is None and self._loss.hessian_rule is not None and self._settings.hessian == "shared"
+        )
+        gradient, hessian = self._device_loss.gradients(self._raw, with_hessian=not by_rule)
+        if by_rule:
+            return gradient, self._loss.hessian_rule
+        if self._cell is None:
+            return gradient, hessian
+        return gradient * self._cell, self._cell if hessian is None else hessian * self._cell
+
+    def scores(self, data: Dataset, start: FloatArray) -> Scores:
+        """Return the scores of other rows, which begin with `start`; rounds are added to them."""
+        if scipy.sparse.issparse(data.X):
+            return HostScores(data, start, self._settings.n_threads)
+        return GpuScores(data.X, start)
+
+    def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
+        """Return the first metric on the training rows."""
+        on_device: Any = self._raw
+        self._raw = on_device.get()
+        try:
+            return super().measure(metrics)
+        finally:
+            self._raw = on_device

@@ -1,0 +1,74 @@
+"""Sums and mixtures of the arrays of a round, rows x outputs, on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf import _core
+from polyleaf.data.inputs import FloatArray
+
+_VECTOR = 16  # the core multiplies by columns of whole vectors
+
+FloatMatrix = npt.NDArray[np.float32]
+
+
+class Arrays(Protocol):
+    """What a device does with float32 arrays of shape (rows, outputs) that it holds."""
+
+    def project(self, values: Any, matrix: FloatArray) -> Any:
+        """Return ``values @ matrix``."""
+
+    def row_sums(self, values: Any, share: FloatArray, term: str) -> Any:
+        """Return, per row, the sum of ``share * term(value)`` in float64.
+
+        `term` is "itself", "square", or the rule by which a Hessian follows from the gradient.
+        """
+
+    def column_squares(self, values: Any, weight: FloatArray | None) -> FloatArray:
+        """Return, per output, the sum over the rows of weighted squares."""
+
+    def take(self, values: Any, outputs: npt.NDArray[np.intp]) -> Any:
+        """Return some outputs."""
+
+    def to_host(self, values: Any) -> npt.NDArray[Any]:
+        """Return a NumPy array."""
+
+
+@dataclass(frozen=True)
+class CpuArrays:
+    """NumPy arrays. The threads change no bit."""
+
+    n_threads: int = 1
+
+    def project(self, values: FloatMatrix, matrix: FloatArray) -> FloatMatrix:
+        """Return ``values @ matrix``."""
+        padded = -(-len(matrix) // _VECTOR) * _VECTOR
+        columns = np.zeros((matrix.shape[1], padded), dtype=np.float32)
+        columns[:, : len(matrix)] = matrix.T
+        out = np.empty((len(values), len(columns)), dtype=np.float32)
+        _core.project(values, columns, out, self.n_threads)
+        return out
+
+    def row_sums(self, values: FloatMatrix, share: FloatArray, term: str) -> FloatArray:
+        """Return, per row, the sum of ``share * term(value)``."""
+        sums = np.empty(len(values))
+        _core.weighted_sums(values, share, term, sums, self.n_threads)
+        return sums
+
+    def column_squares(self, values: FloatMatrix, weight: FloatArray | None) -> FloatArray:
+        """Return, per output, the sum over the rows of weighted squares."""
+        if weight is None:
+            return np.asarray(np.einsum("ij,ij->j", values, values, dtype=np.float64))
+        return np.asarray(np.einsum("i,ij,ij->j", weight, values, values, dtype=np.float64))
+
+    def take(self, values: FloatMatrix, outputs: npt.NDArray[np.intp]) -> FloatMatrix:
+        """Return some outputs."""
+        return np.take(values, outputs, axis=1)
+
+    def to_host(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the array itself."""
+        return values

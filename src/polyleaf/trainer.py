@@ -1,0 +1,202 @@
+"""Gradients and trees, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polyleaf._core import BinnedMatrix
+from polyleaf.data.binning import bin_table
+from polyleaf.data.inputs import FloatArray
+from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
+from polyleaf.growth.sampling import Sampler
+from polyleaf.growth.structure import Hessian, StructurePlan
+from polyleaf.growth.tree import Renewal, SparseLabels, Tree, TreeGrower
+from polyleaf.losses import Loss
+from polyleaf.metrics import Metric
+from polyleaf.model import Forest
+from polyleaf.monitor import HostScores, Scores
+from polyleaf.run_settings import Dataset, Settings
+
+
+def bin_data(data: Dataset, settings: Settings) -> BinnedMatrix:
+    """Return the table of the training rows as bins."""
+    return bin_table(data.X, data.weights.row, settings.max_bins, settings.n_threads, settings.categorical)
+
+
+class Trainer:
+    """Gradients and trees, round by round."""
+
+    def __init__(self, data: Dataset, loss: Loss, settings: Settings, base: FloatArray) -> None:
+        self._data = data
+        self._loss = loss
+        self._settings = settings
+        self._base = base
+        self._weight = data.weights.row
+        self._cell_weight = None if data.weights.cell is None else data.weights.whole()
+        self.unit, self._gain_weight = loss.scales(data.y, data.weights.whole(), base, settings.scale_targets)
+        if settings.output_weight is not None:
+            self._gain_weight = self._gain_weight * settings.output_weight
+        joint = settings.multi_strategy == "multi_output_tree"
+        self.trees_per_round = 1 if joint else loss.n_outputs
+        arrays = self._arrays()
+        self._sampler = Sampler(
+            n_rows=data.X.shape[0],
+            n_features=data.X.shape[1],
+            seed=settings.seed,
+            subsample=settings.subsample,
+            gradient_based=settings.sampling_method == "gradient_based",
+            bytree=settings.colsample_bytree,
+            bylevel=settings.colsample_bylevel,
+            bynode=settings.colsample_bynode,
+            groups=settings.interaction,
+            arrays=arrays,
+        )
+        self._plan = StructurePlan(
+            settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed, arrays
+        )
+
+    def _arrays(self) -> Arrays:
+        """Return what computes with the gradients, where they are."""
+        return CpuArrays(self._settings.n_threads)
+
+    def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
+        """Bin the table (unless it is binned already) and set up the scores."""
+        settings = self._settings
+        if matrix is None:
+            matrix = bin_data(self._data, settings)
+        self._grower = TreeGrower(matrix, settings.rules(), settings.learning_rate, settings.n_threads)
+        self._start(initial)
+
+    def _start(self, initial: Forest | None) -> None:
+        if initial is None:
+            self._raw = np.tile(self._base, (self._data.X.shape[0], 1))
+        else:  # the same sums in the same order as in training
+            self._raw = initial.predict_raw(self._data.X, n_threads=self._settings.n_threads)
+
+    def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
+        """Grow one round's trees and add them to the training scores."""
+        settings = self._settings
+        gradient, hessian = self._gradients()
+        rows = self._sampler.rows(number, gradient, self._gain_weight, self._weight)
+        features = self._sampler.features(number)
+        width = self._loss.n_outputs // self.trees_per_round
+        renewal = self._renewal()
+        grown = []
+        try:
+            for first in range(0, self._loss.n_outputs, width):
+                part = slice(first, first + width)
+                of_tree = gradient[:, part]
+                hessian_of_tree = hessian if hessian is None or isinstance(hessian, str) else hessian[:, part]
+                scales = {"gain_weight": self._gain_weight[part], "unit": self.unit[part]}
+                tree = self._grower.grow(
+                    of_tree,
+                    hessian_of_tree,
+                    self._weight,
+                    **scales,
+                    structure=self._plan.make(
+                        of_tree,
+                        hessian_of_tree,
+                        **scales,
+                        number=number,
+                        weight=self._weight,
+                    ),
+                    label=self._data.y if settings.hessian in ("exact", "exact_leaf") else None,
+                    raw=self._raw[:, part],
+                    rows=rows.rows,
+                    sample_weight=rows.weight,
+                    features=features,
+                    learning_rate=learning_rate,
+                    renewal=None if renewal is None else renewal.of_outputs(part),
+                    monotone=None if settings.monotone is None else settings.monotone[:, part],
+                )
+                grown.append((tree, first))
+        except OverflowError as error:
+            raise ValueError(
+                f"round {number}: {error}: targets or weights are too large, or learning_rate is"
+            ) from error
+        return grown
+
+    def _renewal(self) -> Renewal | None:
+        """Return which leaf values come from the residuals."""
+        if self._loss.leaf_levels is None:
+            return None
+        return Renewal(self._loss.leaf_levels, self._data.y, self._loss.target_columns(), self._cell_weight)
+
+    def _gradients(self) -> tuple[FloatMatrix, Hessian]:
+        """Return gradient and Hessian; the latter by its rule where no split looks at each output's own."""
+        loss, n_threads = self._loss, self._settings.n_threads
+        cell = self._data.weights.cell
+        if cell is None and loss.hessian_rule is not None and self._settings.hessian == "shared":
+            return loss.gradient(self._data.y, self._raw, n_threads), loss.hessian_rule
+        gradient, hessian = loss.gradients(self._data.y, self._raw, n_threads)
+        if cell is None:
+            return gradient, hessian
+        return gradient * cell, cell if hessian is None else hessian * cell
+
+    def scores(self, data: Dataset, start: FloatArray) -> Scores:
+        """Return the scores of other rows, which begin with `start`; rounds are added to them."""
+        return HostScores(data, start, self._settings.n_threads)
+
+    def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
+        """Return the first metric on the training rows."""
+        if not metrics:
+            return {}
+        prediction = self._loss.predict(self._raw)
+        weight = self._data.weights.whole()
+        return {f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, weight)}
+
+    def forest_of(self, trees: Sequence[tuple[Tree, int]]) -> Forest:
+        """Return the forest of some trees of this run."""
+        return Forest.from_trees(
+            trees,
+            n_features=self._data.X.shape[1],
+            trees_per_round=self.trees_per_round,
+            base_score=self._base,
+            unit=self.unit,
+        )
+
+    def share_gains(self, forest: Forest, trees: Sequence[tuple[Tree, int]]) -> None:
+        """Tell the forest what each output gains by each feature in these trees, where they know it."""
+        features = [tree.gain_feature for tree, _ in trees if tree.gain_feature is not None]
+        gains = [tree.output_gain for tree, _ in trees if tree.output_gain is not None]
+        if len(features) < len(trees) or not trees:
+            return
+        used, row = np.unique(np.concatenate(features), return_inverse=True)
+        total = np.zeros((len(used), self._loss.n_outputs))
+        if self.trees_per_round == 1:
+            np.add.at(total, row, np.concatenate(gains))
+        else:
+            output = np.repeat([first for _, first in trees], [len(of_tree) for of_tree in features])
+            np.add.at(total, (row, output), np.concatenate(gains)[:, 0])
+        largest = np.finfo(np.float32).max
+        total = np.clip(np.nan_to_num(total * self._gain_weight), -largest, largest)
+        forest.gain_feature = used
+        forest.output_gain = total.astype(np.float32).ravel()
+
+
+class SparseTrainer(Trainer):
+    """The same with sparse labels: scores and gradients live in the core, and are never made dense."""
+
+    def _start(self, initial: Forest | None) -> None:
+        y: Any = self._data.y
+        self._labels = SparseLabels(y.indptr, y.indices, self._loss.n_outputs)
+        if initial is not None:
+            initial.add_to_sparse(self._data.X, self._labels, self._settings.n_threads)
+
+    def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
+        """Grow one round's tree and add it to the training scores."""
+        tree = self._grower.grow_sparse(
+            self._labels,
+            self._weight,
+            rows=self._sampler.uniform_rows(number).rows,
+            features=self._sampler.features(number),
+            learning_rate=learning_rate,
+        )
+        return [(tree, 0)]
+
+    def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
+        """Return nothing: the predictions of all training rows would be dense."""
+        return {}
