@@ -13,7 +13,7 @@ from polyleaf.gpu.arrays import TERMS, row_stride
 from polyleaf.gpu.levels import WORK, LevelGrower
 from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import LEAF_PIECE, Layout, Shape, plan_histograms
-from polyleaf.gpu.quantize import Quantizer, layout_of
+from polyleaf.gpu.quantize import Quantizer, check_problems, layout_of
 from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
 from polyleaf.growth.sampling import ALL_FEATURES, FeatureSample
 from polyleaf.growth.structure import Structure
@@ -95,20 +95,22 @@ class GpuTreeGrower:
         of_structure = on_device if sample_weight is None else cupy().asarray(sample_weight)
         layout = layout_of(structure, structure_weight, self._rules.min_child_weight)
         levels = self._level_grower(layout, gradient.shape[1])
-        payload = self._quantizer.make(structure, layout, structure_weight, of_structure)
-        sample = None if rows is None else cupy().asarray(rows)
-        nodes, placed = levels.visit(payload, self._alpha(structure.unit, payload), sample, features.mask)
-        payload.check()
-        visited = _core.VisitedTree(self._matrix.table, nodes.get(), self._max_leaves)
-        leaves = _Leaves(self._matrix, visited, placed, visited.leaf_rows())
+        levels.begin(None if rows is None else cupy().asarray(rows))
+        payload = self._quantizer.make(structure, layout, structure_weight, of_structure, levels.problems)
+        found = levels.visit(payload, self._alpha(structure.unit, payload), features.mask)
+        check_problems(found.problems)
+        visited = _core.VisitedTree(self._matrix.table, found.nodes, self._max_leaves)
+        leaves = _Leaves(self._matrix, visited, found.rows, visited.leaf_rows())
         if sample_weight is not None:
             leaves = leaves.of_all_rows()
         rate = self._learning_rate if learning_rate is None else learning_rate
-        values, totals = self._values(leaves, gradient, stored, rule, on_device, unit, rate)
-        on_host = totals.get()
+        values, totals, together = self._values(leaves, gradient, stored, rule, on_device, unit, rate)
+        fetched = together.get()
+        on_host = fetched[: totals.nbytes].view(np.float64).reshape(totals.shape)
+        values_on_host = fetched[totals.nbytes :].view(np.float32).reshape(values.shape)
         shares_gains = gradient.shape[1] <= MOST_OUTPUT_GAINS
         arrays = visited.finish(
-            values=values.get(),
+            values=values_on_host,
             cover=np.ascontiguousarray(on_host[:, -1]),
             all_rows=leaves.counts if sample_weight is not None else None,
             leaf_sums=on_host if shares_gains else None,
@@ -160,8 +162,8 @@ class GpuTreeGrower:
         weight: Any,
         unit: FloatArray,
         learning_rate: float,
-    ) -> tuple[Any, Any]:
-        """Return the values of the leaves, and the sums that they are made of."""
+    ) -> tuple[Any, Any, Any]:
+        """Return values of the leaves, the sums they are made of, and the bytes of both."""
         cp = cupy()
         d = gradient.shape[1]
         threads = min(128, blocks(d, 32) * 32)
@@ -181,8 +183,10 @@ class GpuTreeGrower:
             d,
             sums,
         )
-        values = cp.empty((leaves.n_leaves, d), dtype=cp.float32)
-        totals = cp.empty((leaves.n_leaves, 2 * d + 1))
+        n_totals = leaves.n_leaves * (2 * d + 1)
+        together = cp.empty(n_totals * 8 + leaves.n_leaves * d * 4, dtype=cp.uint8)  # fetched at once
+        totals = together[: n_totals * 8].view(cp.float64).reshape(leaves.n_leaves, 2 * d + 1)
+        values = together[n_totals * 8 :].view(cp.float32).reshape(leaves.n_leaves, d)
         alpha = None if self._rules.reg_alpha == 0 else cp.asarray(self._rules.reg_alpha / unit)
         launch(
             kernel("leaves.cuh", "value_leaves"),
@@ -198,7 +202,7 @@ class GpuTreeGrower:
             values,
             totals,
         )
-        return values, totals
+        return values, totals, together
 
 
 class _Leaves:
@@ -237,8 +241,9 @@ class _Leaves:
         works["end"] = np.minimum(works["begin"].astype(np.int64) + LEAF_PIECE, places[leaf, 1])
         self.n_works = len(works)
         self.n_leaves = len(places)
-        self.works = cupy().asarray(works.view(np.uint8))
-        self.first_work = cupy().asarray(np.append(first, len(leaf)).astype(np.int32))
+        first_work = np.append(first, len(leaf)).astype(np.int32)
+        both = cupy().asarray(np.concatenate([works.view(np.uint8), first_work.view(np.uint8)]))
+        self.works, self.first_work = both[: works.nbytes], both[works.nbytes :]
 
     def of_all_rows(self) -> _Leaves:
         """Return the leaves with all rows of the table in them, those of a leaf ascending."""

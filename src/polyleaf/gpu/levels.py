@@ -19,6 +19,8 @@ _THREADS = 256
 _MOST_BLOCKS = 60000  # of a grid in its second and third direction
 _SMALL_LEVEL = 256  # the host asks how many nodes a level has where it could have more
 _BEST_BYTES = 24
+_HEAD = 64  # bytes of the state before the nodes: two levels, and the problems of the gradients
+_SMALL_STATE = 2**16  # bytes of the state that are fetched together
 
 # As in cuda/common.cuh.
 _OUTPUTS = np.dtype(
@@ -34,7 +36,6 @@ _OUTPUTS = np.dtype(
         ("has_alpha", np.int32),
     ]
 )
-_SLICE = np.dtype([("first_node", np.int32), ("n_nodes", np.int32), ("n_groups", np.int32)])
 WORK = np.dtype([("target", np.int32), ("begin", np.uint32), ("end", np.uint32), ("alone", np.int32)])
 _NODE = np.dtype(
     [
@@ -64,6 +65,25 @@ class _Counts:
     n_pairs: int
 
 
+@dataclass(frozen=True)
+class Visited:
+    """A tree as the device has visited it.
+
+    Attributes
+    ----------
+    nodes : uint8 ndarray
+        The nodes, as the core reads them.
+    rows : uint32 CuPy array
+        Row numbers, those of each node side by side.
+    problems : int
+        What is wrong with the gradients, as bits; see `polyleaf.gpu.quantize.check_problems`.
+    """
+
+    nodes: npt.NDArray[np.uint8]
+    rows: Any
+    problems: int
+
+
 class LevelGrower:
     """Visits the nodes of trees on one table, and keeps its work space from tree to tree.
 
@@ -85,7 +105,13 @@ class LevelGrower:
         self._rules = rules
         n, most = shape.n_rows, shape.nodes_at(max(shape.depth - 1, 0))
         self._histograms = cp.empty(plan.n_bytes // 4, dtype=cp.int32)
-        self._nodes = cp.empty(shape.most_nodes * _NODE.itemsize, dtype=cp.uint8)
+        self._state = cp.empty(_HEAD + shape.most_nodes * _NODE.itemsize, dtype=cp.uint8)
+        self._levels = self._state[:32].view(cp.int32).reshape(2, 4)
+        self.problems = self._state[32:36].view(cp.int32)
+        self._nodes = self._state[_HEAD:]
+        self._all_groups = cp.arange(shape.n_groups, dtype=cp.int32)
+        self._whole: tuple[Any, Any, int] | None = None
+        self._rules_on_device: Any = None
         self._rows = [cp.empty(n, dtype=cp.uint32) for _ in range(2)]
         self._position = [cp.empty(n, dtype=cp.int32) for _ in range(2)]
         self._left, self._lefts = (cp.empty(n, dtype=cp.int32) for _ in range(2))
@@ -109,10 +135,26 @@ class LevelGrower:
         self._scan = kernel("score.cuh", "scan", POLYLEAF_SCAN_LANES=lanes)
         self._choose = kernel("score.cuh", "choose_splits", POLYLEAF_SCAN_LANES=lanes)
 
-    def visit(
-        self, payload: Payload, alpha: Any, rows: Any, mask: npt.NDArray[np.uint8] | None
-    ) -> tuple[Any, Any]:
-        """Visit all nodes that the best-first tree may have.
+    def begin(self, rows: Any) -> None:
+        """Begin a tree on these rows (a uint32 CuPy array, ascending), or on all; no problem is known yet."""
+        cp = cupy()
+        if rows is not None:
+            self._root, self._root_works, self._n_root_works = self._root_of(len(rows))
+            self._n_places = len(rows)
+            self._rows[0][: len(rows)] = rows
+        else:
+            if self._whole is None:
+                self._whole = self._root_of(self._shape.n_rows)
+                self._all_rows = cp.arange(self._shape.n_rows, dtype=cp.uint32)
+            self._root, self._root_works, self._n_root_works = self._whole
+            self._n_places = self._shape.n_rows
+            self._rows[0][:] = self._all_rows
+        self._position[0][: self._n_places] = 0
+        self._state[: len(self._root)] = self._root
+        self._node_of[0][:1] = 0
+
+    def visit(self, payload: Payload, alpha: Any, mask: npt.NDArray[np.uint8] | None) -> Visited:
+        """Visit all nodes that the best-first tree may have, after `begin`.
 
         Parameters
         ----------
@@ -120,27 +162,14 @@ class LevelGrower:
             What histograms sum.
         alpha : float64 CuPy array of shape (outputs,) or None
             L1 regularisation, in the integers of the gradients.
-        rows : uint32 CuPy array or None
-            The sample to grow from, ascending; None: all.
         mask : uint8 ndarray of shape (features,) or None
             1 where a feature may be used.
-
-        Returns
-        -------
-        nodes : uint8 CuPy array
-            The visited nodes, as the core reads them.
-        rows : uint32 CuPy array
-            Row numbers, those of each node side by side.
         """
-        cp = cupy()
         shape, rules = self._shape, self._rules
-        n_places = shape.n_rows if rows is None else len(rows)
-        self._start(rows, n_places)
+        n_places = self._n_places
         search = _Search(payload, alpha, self._outputs(payload, alpha is not None), *self._features(mask))
-        levels = cp.zeros((2, 4), dtype=cp.int32)
-        works, first = self._root_works(n_places)
-        levels[0] = cp.asarray(first)
-        counts: _Counts | None = _Counts(1, int(first[1]), 0)
+        levels, works = self._levels, self._root_works
+        counts: _Counts | None = _Counts(1, self._n_root_works, 0)
         bar = _Bar(shape.max_leaves) if shape.leaves_are_scarce else None
         n_searched, n_known = 0, 1  # nodes, where the host asks for them
         held: _Held | None = None
@@ -188,49 +217,56 @@ class LevelGrower:
                 counts = _Counts(n_nodes, n_works, n_pairs)
                 if n_nodes == 0:
                     break
-        n_nodes = int(levels[depth % 2].get()[3])
-        return self._nodes[: n_nodes * _NODE.itemsize], self._rows[depth % 2][:n_places]
+        return self._visited(depth % 2)
 
-    def _start(self, rows: Any, n_places: int) -> None:
-        cp = cupy()
-        self._rows[0][:n_places] = cp.arange(n_places, dtype=cp.uint32) if rows is None else rows
-        self._position[0][:n_places] = 0
-        root = np.zeros(1, _NODE)
-        root["path_minimum"], root["end"] = np.inf, n_places
-        for name in ("left", "feature", "bin"):
-            root[name] = -1
-        self._nodes[: _NODE.itemsize] = cp.asarray(root.view(np.uint8))
-        self._node_of[0][:1] = 0
+    def _visited(self, turn: int) -> Visited:
+        """Wait for the device, and return what it has found."""
+        at_once = min(len(self._state), _SMALL_STATE)
+        state = np.asarray(self._state[:at_once].get())
+        head = state[:_HEAD].view(np.int32)
+        end = _HEAD + int(head[4 * turn + 3]) * _NODE.itemsize
+        if end > at_once:
+            state = np.concatenate([state, self._state[at_once:end].get()])
+        return Visited(state[_HEAD:end], self._rows[turn][: self._n_places], int(head[8]))
 
-    def _root_works(self, n_places: int) -> tuple[Any, npt.NDArray[np.int32]]:
+    def _root_of(self, n_places: int) -> tuple[Any, Any, int]:
+        """Return the state of a tree that is a root of this many rows, and the works of its histogram."""
         begin = np.arange(0, n_places, PIECE)
         works = np.zeros(len(begin), WORK)
         works["begin"], works["end"] = begin, np.minimum(begin + PIECE, n_places)
         works["alone"] = len(begin) == 1
-        return cupy().asarray(works.view(np.uint8)), np.array([1, len(begin), 0, 1], dtype=np.int32)
+        root = np.zeros(1, _NODE)
+        root["path_minimum"], root["end"] = np.inf, n_places
+        for name in ("left", "feature", "bin"):
+            root[name] = -1
+        head = np.zeros(_HEAD, np.uint8)
+        head[:16].view(np.int32)[:] = [1, len(begin), 0, 1]
+        state = cupy().asarray(np.concatenate([head, root.view(np.uint8)]))
+        return state, cupy().asarray(works.view(np.uint8)), len(works)
 
-    def _outputs(self, payload: Payload, has_alpha: bool) -> npt.NDArray[np.void]:
-        layout, rules = payload.layout, self._rules
-        outputs = np.zeros((), _OUTPUTS)
-        outputs["n_outputs"] = layout.n_outputs
-        outputs["hessian_channel"] = layout.hessian_channel
-        outputs["weight_channel"] = layout.weight_channel
-        outputs["count_channel"] = layout.count_channel
-        outputs["reg_lambda"] = rules.reg_lambda
-        outputs["min_split_gain"] = rules.min_split_gain
-        outputs["min_child_weight"] = rules.min_child_weight
-        outputs["min_samples_leaf"] = rules.min_samples_leaf
-        outputs["has_alpha"] = has_alpha
-        return outputs
+    def _outputs(self, payload: Payload, has_alpha: bool) -> Any:
+        """Return what the rules need to know of the outputs, the same for every tree."""
+        if self._rules_on_device is None:
+            layout, rules = payload.layout, self._rules
+            outputs = np.zeros(1, _OUTPUTS)
+            outputs["n_outputs"] = layout.n_outputs
+            outputs["hessian_channel"] = layout.hessian_channel
+            outputs["weight_channel"] = layout.weight_channel
+            outputs["count_channel"] = layout.count_channel
+            outputs["reg_lambda"] = rules.reg_lambda
+            outputs["min_split_gain"] = rules.min_split_gain
+            outputs["min_child_weight"] = rules.min_child_weight
+            outputs["min_samples_leaf"] = rules.min_samples_leaf
+            outputs["has_alpha"] = has_alpha
+            self._rules_on_device = cupy().asarray(outputs.view(np.uint8))
+        return self._rules_on_device
 
     def _features(self, mask: npt.NDArray[np.uint8] | None) -> tuple[Any, Any, int]:
         """Return the groups with features that may be used, the mask, and the number of groups."""
-        cp = cupy()
         if mask is None:
-            groups = np.arange(self._shape.n_groups, dtype=np.int32)
-            return cp.asarray(groups), None, len(groups)
+            return self._all_groups, None, self._shape.n_groups
         groups = np.unique(np.flatnonzero(mask) // GROUP).astype(np.int32)
-        return cp.asarray(groups), cp.asarray(mask), len(groups)
+        return cupy().asarray(groups), cupy().asarray(mask), len(groups)
 
     def _most(self, depth: int, n_places: int, subtract: bool) -> _Counts:
         """Return the most that a level can hold."""
@@ -277,7 +313,6 @@ class LevelGrower:
         for first_group in range(0, search.n_groups, step):
             groups = search.groups[first_group : first_group + step]
             size = np.uint64(len(groups) * GROUP * n_bins * n_channels)
-            part = np.array((first, n_nodes, len(groups)), dtype=_SLICE)
             for work in range(0, most.n_works, _MOST_BLOCKS):
                 n_works = min(_MOST_BLOCKS, most.n_works - work)
                 launch(
@@ -287,7 +322,8 @@ class LevelGrower:
                     level,
                     works,
                     work,
-                    part,
+                    first,
+                    n_nodes,
                     size,
                     histograms,
                 )
@@ -298,7 +334,9 @@ class LevelGrower:
                     level,
                     works,
                     work,
-                    part,
+                    first,
+                    n_nodes,
+                    len(groups),
                     groups,
                     self._rows[search.turn],
                     matrix.codes,
@@ -326,7 +364,8 @@ class LevelGrower:
                     (n_nodes, blocks(n_channels, 128)),
                     min(n_channels, 128),
                     level,
-                    part,
+                    first,
+                    len(groups),
                     histograms,
                     n_bins,
                     n_channels,
@@ -337,7 +376,8 @@ class LevelGrower:
                 (len(groups) * GROUP, n_nodes),
                 _THREADS,
                 level,
-                part,
+                first,
+                len(groups),
                 groups,
                 histograms,
                 self._totals,
@@ -355,7 +395,7 @@ class LevelGrower:
             (n_nodes,),
             32,
             level,
-            np.array((first, n_nodes, 0), dtype=_SLICE),
+            first,
             self._found,
             shape.n_features,
             self._totals,
@@ -423,7 +463,7 @@ class _Search:
 
     payload: Payload
     alpha: Any
-    outputs: npt.NDArray[np.void]
+    outputs: Any
     groups: Any
     mask: Any
     n_groups: int

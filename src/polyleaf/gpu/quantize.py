@@ -41,8 +41,6 @@ class Payload:
         Weight of squared integers in the score.
     weight_unit : float64 CuPy array of one number
         What 1 of the weight channel means.
-    problems : int32 CuPy array of one number
-        What is wrong with the gradients, as bits; see `check`.
     """
 
     layout: Layout
@@ -51,15 +49,14 @@ class Payload:
     factor: Any
     hessian_unit: Any
     weight_unit: Any
-    problems: Any
 
-    def check(self) -> None:
-        """Raise what the CPU raises for such gradients. Waits for the device."""
-        problems = int(self.problems.get()[0])
-        if problems & _NOT_FINITE:
-            raise OverflowError("the gradients are not finite")
-        if problems & _NEGATIVE:
-            raise ValueError("the mean Hessian of a row is negative: it cannot stand for all outputs")
+
+def check_problems(problems: int) -> None:
+    """Raise what the CPU raises for such gradients."""
+    if problems & _NOT_FINITE:
+        raise OverflowError("the gradients are not finite")
+    if problems & _NEGATIVE:
+        raise ValueError("the mean Hessian of a row is negative: it cannot stand for all outputs")
 
 
 class Quantizer:
@@ -67,10 +64,16 @@ class Quantizer:
 
     def __init__(self) -> None:
         self._data: Any = None
+        self._one = cupy().ones(1)
         self._grid: tuple[Any, tuple[float, float, float]] | None = None
 
     def make(
-        self, structure: Structure, layout: Layout, weight: FloatArray | None, weight_on_device: Any
+        self,
+        structure: Structure,
+        layout: Layout,
+        weight: FloatArray | None,
+        weight_on_device: Any,
+        problems: Any,
     ) -> Payload:
         """Return the payload of a structure.
 
@@ -82,13 +85,15 @@ class Quantizer:
             Its channels.
         weight, weight_on_device : float64 ndarray and CuPy array of shape (rows,), or None
             Weights of the rows, in both places.
+        problems : int32 CuPy array of one number
+            Bits are set where something is wrong with the gradients; see `check_problems`.
         """
         cp = cupy()
         gradient = structure.gradient
         n_rows, k = gradient.shape
         limit, weight_grid, unit_of_weights = self._weight_grid(weight, n_rows)
-        problems = cp.zeros(1, dtype=cp.int32)
         factor = cp.empty(k)
+        gain_weight = cp.asarray(structure.gain_weight)
 
         def units(values: Any, out_factor: Any = None, positive: bool = False) -> tuple[Any, Any]:
             n_parts, n = blocks(n_rows, COLUMN_PIECE), values.shape[1]
@@ -104,7 +109,7 @@ class Quantizer:
                 n,
                 limit,
                 weight_grid,
-                cp.asarray(structure.gain_weight),
+                gain_weight,
                 unit,
                 scale,
                 out_factor,
@@ -114,10 +119,10 @@ class Quantizer:
             return unit, scale
 
         gradient_unit, gradient_scale = units(gradient, factor)
-        hessian_unit, hessian_scale = cp.ones(k), None
+        hessian_unit, hessian_scale = gradient_unit, None  # of which there are none
         if structure.hessian is not None:
             hessian_unit, hessian_scale = units(structure.hessian)
-        weight_unit, weight_scale = cp.ones(1), cp.ones(1)
+        weight_unit = weight_scale = self._one
         curvature: Any = structure.curvature
         if layout.weighted and layout.diagonal:  # for min_child_weight
             curvature = GpuArrays().row_sums(structure.hessian, np.full(k, 1 / k), "itself")
@@ -154,7 +159,7 @@ class Quantizer:
             layout.count_channel,
             self._data,
         )
-        return Payload(layout, self._data, gradient_unit, factor, hessian_unit, weight_unit, problems)
+        return Payload(layout, self._data, gradient_unit, factor, hessian_unit, weight_unit)
 
     def _weight_grid(self, weight: FloatArray | None, n_rows: int) -> tuple[float, float, float]:
         if self._grid is None or self._grid[0] is not weight:

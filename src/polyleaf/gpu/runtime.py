@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,6 +14,15 @@ _INSTALL = 'pip install "polyleaf[gpu]"'
 
 # No fused multiply-adds, as on the CPU: the rules then give the same bits.
 _OPTIONS = ("-std=c++17", "-default-device", "-fmad=false")
+
+
+_NULL = np.uint64(0)
+_CONVERT: dict[type, Callable[[Any], Any]] = {
+    int: np.int32,
+    bool: np.int32,
+    float: np.float64,
+    type(None): lambda _: _NULL,
+}
 
 
 class GpuError(RuntimeError):
@@ -80,17 +90,8 @@ def _module(file: str, macros: tuple[str, ...]) -> Any:
 
 def launch(function: Any, grid: tuple[int, ...], block: int, *arguments: Any, shared: int = 0) -> None:
     """Run a kernel. Python integers are 32 bits wide, floats 64; None is a null pointer."""
-    function(grid, (block,), tuple(_argument(value) for value in arguments), shared_mem=shared)
-
-
-def _argument(value: Any) -> Any:
-    if value is None:
-        return np.uint64(0)
-    if isinstance(value, bool | int):
-        return np.int32(value)
-    if isinstance(value, float):
-        return np.float64(value)
-    return value
+    converted = [_CONVERT[type(one)](one) if type(one) in _CONVERT else one for one in arguments]
+    function(grid, (block,), tuple(converted), shared_mem=shared)
 
 
 def blocks(n: int, per_block: int) -> int:

@@ -28,12 +28,6 @@ struct Level {
   int next_node;  // nodes made so far
 };
 
-struct Slice {     // what the histograms in memory are of
-  int first_node;  // positions in the level
-  int n_nodes;
-  int n_groups;  // groups of features
-};
-
 struct Outputs {
   int n_outputs;
   int hessian_channel;  // of the first output; -1: one for all outputs

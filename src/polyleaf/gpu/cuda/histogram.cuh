@@ -11,17 +11,18 @@ constexpr int kFeatures = POLYLEAF_FEATURES_PER_BLOCK;  // of a group: 1, 2 or 4
 }  // namespace polyleaf
 
 // One block per part of a group of features (x), tile of 32 channels (y) and piece of work (z). Histograms stand as
-// [node of the slice][group][feature of the group][bin][channel].
+// [node][group][feature of the group][bin][channel]; in memory are those of some nodes of the level, and of some
+// groups.
 extern "C" __global__ void __launch_bounds__(1024)
-    build_histograms(const polyleaf::Level* level, const polyleaf::Work* works, int first_work, polyleaf::Slice slice,
-                     const int* groups, const uint32* rows, const uint8* codes, uint64 n_rows, const int* payload,
-                     int n_channels, int n_bins, int* histograms) {
+    build_histograms(const polyleaf::Level* level, const polyleaf::Work* works, int first_work, int first_node,
+                     int n_nodes, int n_groups, const int* groups, const uint32* rows, const uint8* codes,
+                     uint64 n_rows, const int* payload, int n_channels, int n_bins, int* histograms) {
   using namespace polyleaf;
   extern __shared__ int sums[];
   const int which = first_work + blockIdx.z;
   if (which >= level->n_works) return;
   const Work work = works[which];
-  if (work.target < slice.first_node || work.target >= slice.first_node + slice.n_nodes) return;
+  if (work.target < first_node || work.target >= first_node + n_nodes) return;
   constexpr int kParts = kGroup / kFeatures;
   const int position = blockIdx.x / kParts, part = blockIdx.x % kParts, tile = blockIdx.y;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
@@ -51,8 +52,8 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
   }
   __syncthreads();
-  const uint64 node = work.target - slice.first_node;
-  const uint64 first_bin = ((node * slice.n_groups + position) * kGroup + part * kFeatures) * n_bins;
+  const uint64 node = work.target - first_node;
+  const uint64 first_bin = ((node * n_groups + position) * kGroup + part * kFeatures) * n_bins;
   int* to = histograms + first_bin * n_channels + tile * 32;
   for (int i = threadIdx.x; i < kFeatures * n_bins * 32; i += blockDim.x) {
     int* cell = to + static_cast<uint64>(i >> 5) * n_channels + (i & 31);
@@ -65,14 +66,14 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // Histograms that several blocks add to begin at 0. `size`: numbers of a node.
 extern "C" __global__ void clear_histograms(const polyleaf::Level* level, const polyleaf::Work* works, int first_work,
-                                            polyleaf::Slice slice, uint64 size, int* histograms) {
+                                            int first_node, int n_nodes, uint64 size, int* histograms) {
   using namespace polyleaf;
   const int which = first_work + blockIdx.y;
   if (which >= level->n_works) return;
   const Work work = works[which];
-  if (work.target < slice.first_node || work.target >= slice.first_node + slice.n_nodes) return;
+  if (work.target < first_node || work.target >= first_node + n_nodes) return;
   if (work.alone || (which > 0 && works[which - 1].target == work.target)) return;
-  int4* to = reinterpret_cast<int4*>(histograms + (work.target - slice.first_node) * size);
+  int4* to = reinterpret_cast<int4*>(histograms + (work.target - first_node) * size);
   for (uint64 i = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x; i < size / 4;
        i += static_cast<uint64>(gridDim.x) * blockDim.x)
     to[i] = make_int4(0, 0, 0, 0);
@@ -94,11 +95,11 @@ extern "C" __global__ void subtract_histograms(const polyleaf::Level* level, con
 }
 
 // Sums of each node of the slice: those over the bins of its first feature.
-extern "C" __global__ void sum_nodes(const polyleaf::Level* level, polyleaf::Slice slice, const int* histograms,
+extern "C" __global__ void sum_nodes(const polyleaf::Level* level, int first_node, int n_groups, const int* histograms,
                                      int n_bins, int n_channels, int* totals) {
   const int node = blockIdx.x, channel = blockIdx.y * blockDim.x + threadIdx.x;
-  if (slice.first_node + node >= level->n_nodes || channel >= n_channels) return;
-  const int* bin = histograms + static_cast<uint64>(node) * slice.n_groups * polyleaf::kGroup * n_bins * n_channels;
+  if (first_node + node >= level->n_nodes || channel >= n_channels) return;
+  const int* bin = histograms + static_cast<uint64>(node) * n_groups * polyleaf::kGroup * n_bins * n_channels;
   int sum = 0;
 #pragma unroll 8
   for (int b = 0; b < n_bins; ++b) sum += bin[static_cast<uint64>(b) * n_channels + channel];

@@ -163,17 +163,18 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
 
 // One block per feature of the slice (x) and node (y). `found` is NaN where no feature is scanned.
 extern "C" __global__ void __launch_bounds__(256)
-    scan(const polyleaf::Level* level, polyleaf::Slice slice, const int* groups, const int* histograms,
+    scan(const polyleaf::Level* level, int first_node, int n_groups, const int* groups, const int* histograms,
          const int* totals, int n_features, int n_bins, int n_channels, const int* value_bins, const uint8* has_missing,
-         const uint8* mask, polyleaf::Outputs o, const double* factor, const double* unit, const double* alpha,
-         const double* weight_unit, polyleaf::Best* found) {
+         const uint8* mask, const polyleaf::Outputs* outputs, const double* factor, const double* unit,
+         const double* alpha, const double* weight_unit, polyleaf::Best* found) {
   using namespace polyleaf;
+  const Outputs o = *outputs;
   __shared__ ScanSpace space;
   const int feature = groups[blockIdx.x / kGroup] * kGroup + blockIdx.x % kGroup, node = blockIdx.y;
-  if (slice.first_node + node >= level->n_nodes || feature >= n_features) return;
+  if (first_node + node >= level->n_nodes || feature >= n_features) return;
   if (mask != nullptr && mask[feature] == 0) return;
   Scan s;
-  s.histogram = histograms + (static_cast<uint64>(node) * slice.n_groups * kGroup + blockIdx.x) * n_bins * n_channels;
+  s.histogram = histograms + (static_cast<uint64>(node) * n_groups * kGroup + blockIdx.x) * n_bins * n_channels;
   s.total = totals + static_cast<uint64>(node) * n_channels;
   s.n_channels = n_channels;
   s.n_values = value_bins[feature];
@@ -196,13 +197,14 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // One block of a warp per node of the slice: the best over the features, and what it gains.
-extern "C" __global__ void choose_splits(const polyleaf::Level* level, polyleaf::Slice slice,
-                                         const polyleaf::Best* found, int n_features, const int* totals, int n_channels,
-                                         polyleaf::Outputs o, const double* factor, const double* unit,
+extern "C" __global__ void choose_splits(const polyleaf::Level* level, int first_node, const polyleaf::Best* found,
+                                         int n_features, const int* totals, int n_channels,
+                                         const polyleaf::Outputs* outputs, const double* factor, const double* unit,
                                          const double* alpha, const double* weight_unit, const int* node_of,
                                          polyleaf::VisitedNode* nodes, int* n_left) {
   using namespace polyleaf;
-  const int lane = threadIdx.x, position = slice.first_node + blockIdx.x;
+  const Outputs o = *outputs;
+  const int lane = threadIdx.x, position = first_node + blockIdx.x;
   if (position >= level->n_nodes) return;
   const int* total = totals + static_cast<uint64>(blockIdx.x) * n_channels;
   double own = 0;
