@@ -101,7 +101,7 @@ def caltech101(file: Path) -> Split:
 
 
 def synthetic(
-    kind: Literal["classes", "labels"], rows: int, features: int, outputs: int, test_rows: int
+    kind: Literal["classes", "labels", "targets"], rows: int, features: int, outputs: int, test_rows: int
 ) -> Callable[[Path], Split]:
     """Scores made of 20 smooth and 20 product terms of the first 21 features, the rest noise."""
 
@@ -114,7 +114,8 @@ def synthetic(
         if kind == "classes":
             y = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1).astype(np.int32)
         else:
-            y = (scores + rng.standard_normal(scores.shape) > 4).astype(np.float32)
+            noisy = scores + rng.standard_normal(scores.shape)
+            y = (noisy > 4 if kind == "labels" else noisy).astype(np.float32)
         return Split(x[:rows], y[:rows], x[rows:], y[rows:])
 
     return make
@@ -130,5 +131,24 @@ WORKS: dict[str, Work] = {
         Work("nuswide_like", "squared", 81, 8, 192, 64, 4, synthetic("labels", 161_789, 128, 81, 20_000)),
         Work("synth_d10", "softmax", 10, 6, 64, 255, 20, synthetic("classes", 100_000, 100, 10, 10_000)),
         Work("synth_d100", "softmax", 100, 6, 64, 255, 20, synthetic("classes", 50_000, 100, 100, 10_000)),
+    )
+}
+
+
+def _gpu_work(name: str, kind: Literal["classes", "targets"], rows: int, features: int, outputs: int) -> Work:
+    """Depth 6, whose 64 leaves are no further bound, and 256 bins; a fifth more rows for the test."""
+    loss: Loss = "softmax" if kind == "classes" else "squared"
+    return Work(name, loss, outputs, 6, 64, 256, 20, synthetic(kind, rows, features, outputs, rows // 5))
+
+
+GPU_WORKS: dict[str, Work] = {
+    work.name: work
+    for work in (
+        _gpu_work("d10", "classes", 100_000, 100, 10),
+        _gpu_work("d100", "classes", 100_000, 100, 100),
+        _gpu_work("d100_squared", "targets", 100_000, 100, 100),
+        _gpu_work("rows_1m", "classes", 1_000_000, 100, 20),
+        _gpu_work("wide", "classes", 50_000, 784, 10),
+        _gpu_work("d500", "classes", 100_000, 100, 500),
     )
 }
