@@ -1,0 +1,1 @@
+"""Training and prediction on one NVIDIA GPU, through CuPy."""
