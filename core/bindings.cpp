@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -116,6 +117,22 @@ BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& 
   return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), categories, n_threads), n_threads);
 }
 
+BinnedMatrix make_table_of_cuts(const nb::list& cuts, const Vector<std::uint8_t>& has_missing) {
+  const std::size_t m = has_missing.shape(0);
+  expect(m > 0 && cuts.size() == m, "cuts and has_missing: one each per feature");
+  std::vector<ColumnCuts> columns(m);
+  for (std::size_t f = 0; f < m; ++f) {
+    const auto given = nb::cast<Vector<double>>(cuts[f]);
+    const double* first = given.data();
+    columns[f].cuts.assign(first, first + given.shape(0));
+    columns[f].has_missing = has_missing.data()[f] != 0;
+    expect(given.shape(0) < kMostDistinct, "at most 65,534 cuts a feature");
+    for (std::size_t i = 0; i < given.shape(0); ++i)
+      expect(std::isfinite(first[i]) && (i == 0 || first[i - 1] < first[i]), "cuts must be finite and ascend");
+  }
+  return table_of_cuts(std::move(columns));
+}
+
 BinnedMatrix join_parts(const nb::list& parts, int n_threads) {
   std::vector<BinnedMatrix> owned;
   for (nb::handle part : parts) owned.push_back(std::move(nb::cast<BinnedMatrix&>(part)));
@@ -142,6 +159,21 @@ nb::object training_codes(const BinnedMatrix& matrix) {
   for (std::size_t row = 0; row < matrix.n_rows; ++row)
     for (std::size_t f = 0; f < m; ++f) codes[row * m + f] = static_cast<std::uint16_t>(matrix.code(row, f));
   return to_numpy(std::move(codes), m);
+}
+
+nb::object grouped_codes(const BinnedMatrix& matrix, std::size_t size, int n_threads) {
+  expect(size > 0 && size <= 256, "size must lie in 1..256");
+  const std::size_t n_groups = (matrix.features.size() + size - 1) / size;
+  std::vector<std::uint8_t> codes;
+  {
+    nb::gil_scoped_release release;
+    codes = codes_in_groups(matrix, size, n_threads);
+  }
+  return to_numpy(std::move(codes), size).attr("reshape")(n_groups, matrix.n_rows, size);
+}
+
+nb::object units_of_weights(const Vector<double>& weight) {
+  return to_numpy(weight_units(weight.data(), weight.shape(0)));
 }
 
 // `width`: values of a leaf.
@@ -670,6 +702,10 @@ NB_MODULE(_core, m) {
       .def("take", &take, "rows"_a, "n_threads"_a, "Some rows, in this order, as a table of their own.");
   m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a, "first_column"_a = 0,
         "categorical"_a.none() = nb::none());
+  m.def("table_of_cuts", &make_table_of_cuts, "cuts"_a, "has_missing"_a, "A table of no rows with these cut points.");
+  m.def("codes_in_groups", &grouped_codes, "matrix"_a, "size"_a, "n_threads"_a,
+        "Codes of the training rows, groups of neighbouring features x rows x features of a group.");
+  m.def("weight_units", &units_of_weights, "weight"_a, "Weights as whole numbers, as the cuts see them.");
   m.def("join_columns", &join_parts, "parts"_a, "n_threads"_a, "Tables of the same rows side by side; empties them.");
 
   nb::class_<TreeGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")

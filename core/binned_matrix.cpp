@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "cut_search.hpp"
 
@@ -219,6 +221,20 @@ void mark_unseen(const FeatureBins& bins, const Real* values, std::size_t count,
       codes[i] = static_cast<std::uint16_t>(bins.missing_code());
 }
 
+// Fills the features of a table.
+void take_cuts(std::vector<ColumnCuts>& columns, BinnedMatrix& matrix) {
+  matrix.features.resize(columns.size());
+  for (std::size_t f = 0; f < columns.size(); ++f) {
+    FeatureBins& bins = matrix.features[f];
+    bins.cuts = std::move(columns[f].cuts);
+    bins.n_value_bins = static_cast<std::uint32_t>(bins.cuts.size()) + 1;
+    bins.has_missing = columns[f].has_missing;
+    bins.categorical = columns[f].categorical;
+    bins.categories = std::move(columns[f].categories);
+    matrix.n_slots += bins.n_bins();
+  }
+}
+
 }  // namespace
 
 bool BinnedMatrix::has_categories() const {
@@ -228,16 +244,7 @@ bool BinnedMatrix::has_categories() const {
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads) {
   BinnedMatrix matrix;
   matrix.n_rows = x.n_rows;
-  matrix.features.resize(x.n_columns);
-  for (std::size_t f = 0; f < x.n_columns; ++f) {
-    FeatureBins& bins = matrix.features[f];
-    bins.cuts = std::move(columns[f].cuts);
-    bins.n_value_bins = static_cast<std::uint32_t>(bins.cuts.size()) + 1;
-    bins.has_missing = columns[f].has_missing;
-    bins.categorical = columns[f].categorical;
-    bins.categories = std::move(columns[f].categories);
-    matrix.n_slots += bins.n_bins();
-  }
+  take_cuts(columns, matrix);
   with_real(x.dtype, [&](auto zero) {
     using Real = decltype(zero);
     const std::vector<CutSearch<Real>> searches = make_searches<Real>(matrix, n_threads);
@@ -245,6 +252,13 @@ BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, in
     encode_rows(x, searches, matrix, n_threads);
   });
   list_all_entries(matrix, n_threads);
+  return matrix;
+}
+
+BinnedMatrix table_of_cuts(std::vector<ColumnCuts> columns) {
+  BinnedMatrix matrix;
+  take_cuts(columns, matrix);
+  lay_out_tiles(matrix, std::vector<Frequent>(matrix.features.size()));
   return matrix;
 }
 
@@ -303,6 +317,29 @@ std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matri
         for (std::size_t i = 0; i < count; ++i) codes[(row + i) * m + f] = found[i];
       }
     });
+  });
+  return codes;
+}
+
+std::vector<std::uint8_t> codes_in_groups(const BinnedMatrix& matrix, std::size_t size, int n_threads) {
+  const std::size_t m = matrix.features.size();
+  const std::size_t n = matrix.n_rows;
+  for (std::size_t f = 0; f < m; ++f)
+    if (matrix.tiles[matrix.features[f].tile].wide)
+      throw std::invalid_argument("feature " + std::to_string(f) + " has " +
+                                  std::to_string(matrix.features[f].n_bins()) + " bins; at most 256 fit 8 bits");
+  std::vector<std::uint8_t> codes((m + size - 1) / size * n * size);
+  const std::size_t n_blocks = (n + kMostEncodeRows - 1) / kMostEncodeRows;
+  parallel_for(n * m < kParallelWork ? 1 : n_threads, n_blocks, [&](std::size_t block, int) {
+    const std::size_t begin = block * kMostEncodeRows;
+    const std::size_t end = std::min(n, begin + kMostEncodeRows);
+    for (std::size_t f = 0; f < m; ++f) {
+      const FeatureTile& tile = matrix.tiles[matrix.features[f].tile];
+      const std::size_t step = tile.n_features();
+      const std::uint8_t* from = tile.codes.data() + matrix.features[f].position;
+      std::uint8_t* to = codes.data() + f / size * n * size + f % size;
+      for (std::size_t row = begin; row < end; ++row) to[row * size] = from[row * step];
+    }
   });
   return codes;
 }

@@ -66,6 +66,9 @@ struct BinnedMatrix {
 
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads);
 
+// A table of no rows with these cut points: its thresholds, and the bins of other rows.
+BinnedMatrix table_of_cuts(std::vector<ColumnCuts> columns);
+
 // The tables side by side as one, with the layout of a table that was binned as a whole. Their rows are the same; their
 // memory is given back as they are copied.
 BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads);
@@ -73,5 +76,9 @@ BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads);
 // The bins of other rows, rows x features. The bin of a value is the first b with value <= cuts[b]; NaN has the code
 // after the last bin, also in a column where training saw none; so has a category that training did not see.
 std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matrix, int n_threads);
+
+// The training rows' codes, `size` neighbouring features of a row side by side: groups x rows x size, with zeros where
+// the last group has fewer features. std::invalid_argument where a code takes 16 bits.
+std::vector<std::uint8_t> codes_in_groups(const BinnedMatrix& matrix, std::size_t size, int n_threads);
 
 }  // namespace polyleaf

@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 
+#include "cut_choice.hpp"
 #include "threads.hpp"
 
 namespace polyleaf {
@@ -22,6 +22,9 @@ constexpr std::size_t kTableSize = std::size_t{1} << kTableBits;
 // Scratch memory of a thread for the columns it reads at once: this much for each row, or in all where rows are few.
 constexpr std::size_t kPanelRowBytes = 24;
 constexpr std::size_t kPanelBytes = std::size_t{1} << 22;
+
+// All weights together are less than 2^51 units, before each is rounded to at least one.
+constexpr int kUnitBits = 51;
 
 // Unsigned integers in the order of the numbers of type Real.
 template <class Real>
@@ -47,12 +50,13 @@ double value_of(KeyOf<Real> key) {
   return static_cast<double>(value);
 }
 
-// The values of a column as keys, then its distinct values, ascending, with the weight of each.
+// The values of a column as keys, then its distinct values, ascending, with the weight of each together with those
+// before it.
 template <class Real>
 struct Summary {
   using Key = KeyOf<Real>;
   std::vector<Key> keys, other;
-  std::vector<double> weights, other_weights;  // empty: every row weighs 1, and the counts stand in `other`
+  std::vector<std::int64_t> weights, other_weights;  // empty: every row weighs 1, and the counts stand in `other`
   std::size_t n_distinct = 0;
 
   bool weighted() const { return !weights.empty(); }
@@ -63,7 +67,7 @@ struct Summary {
 struct FewTable {
   std::vector<std::uint32_t> count;  // 0: free
   std::vector<std::uint64_t> key;
-  std::vector<double> weight;
+  std::vector<std::int64_t> weight;
   std::vector<std::size_t> used;
 };
 
@@ -108,26 +112,24 @@ void radix_sort(Summary<Real>& s) {
   }
 }
 
-// Sorts the keys and adds up the weights of equal ones, in the order of the rows.
+// Sorts the keys and adds up their weights.
 template <class Real>
 void summarise_many(Summary<Real>& s) {
   radix_sort(s);
   const std::size_t n = s.keys.size();
   const bool weighted = s.weighted();
-  std::size_t last = 0;
-  std::size_t begin = 0;  // of the run of equal keys
-  for (std::size_t i = 1; i <= n; ++i) {
-    if (i < n && s.keys[i] == s.keys[i - 1]) {
-      if (weighted) s.weights[last] += s.weights[i];
-      continue;
-    }
-    if (!weighted) s.other[last] = static_cast<KeyOf<Real>>(i - begin);
-    if (i == n) break;
-    begin = i;
-    s.keys[++last] = s.keys[i];
-    if (weighted) s.weights[last] = s.weights[i];
+  std::int64_t through = 0;
+  s.n_distinct = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (weighted) through += s.weights[i];
+    if (i + 1 < n && s.keys[i] == s.keys[i + 1]) continue;
+    s.keys[s.n_distinct] = s.keys[i];
+    if (weighted)
+      s.weights[s.n_distinct] = through;
+    else
+      s.other[s.n_distinct] = static_cast<KeyOf<Real>>(i + 1);
+    ++s.n_distinct;
   }
-  s.n_distinct = last + 1;
 }
 
 // True when the column has few distinct values; they are then summarised.
@@ -148,127 +150,52 @@ bool summarise_few(Summary<Real>& s, FewTable& table) {
       if (table.used.size() == kFewDistinct) return false;
       table.used.push_back(at);
       keys[at] = key;
-      table.weight[at] = 0.0;
+      table.weight[at] = 0;
     }
     ++count[at];
     if (weighted) table.weight[at] += s.weights[i];
   }
   std::sort(table.used.begin(), table.used.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
   s.n_distinct = table.used.size();
+  std::int64_t through = 0;
   for (std::size_t i = 0; i < s.n_distinct; ++i) {
     const std::size_t at = table.used[i];
     s.keys[i] = static_cast<KeyOf<Real>>(keys[at]);
+    through += weighted ? table.weight[at] : count[at];
     if (weighted)
-      s.weights[i] = table.weight[at];
+      s.weights[i] = through;
     else
-      s.other[i] = count[at];
+      s.other[i] = static_cast<KeyOf<Real>>(through);
   }
   return true;
 }
 
-// A threshold t with low <= t < high, halfway between where the grid of floating-point numbers allows.
-double between(double low, double high) {
-  const double middle = low / 2 + high / 2;
-  return middle >= low && middle < high ? middle : low;
-}
-
-// Values that follow each other and are not heavy, to be cut into n_bins bins of about equal weight.
-struct LightRun {
-  std::size_t begin;
-  std::size_t end;
-  double weight;
-  std::size_t n_bins;
-};
-
-// Gives each run its share of the bins by weight, the largest remainders first, and none more than it has values.
-void share_bins(std::vector<LightRun>& runs, std::size_t n_bins) {
-  double total = 0.0;
-  for (const LightRun& run : runs) total += run.weight;
-  if (total <= 0) return;
-  std::vector<double> remainder(runs.size());
-  std::size_t given = 0;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    const double quota = runs[r].weight / total * static_cast<double>(n_bins);
-    runs[r].n_bins = std::min(static_cast<std::size_t>(quota), runs[r].end - runs[r].begin);
-    remainder[r] = quota - static_cast<double>(runs[r].n_bins);
-    given += runs[r].n_bins;
-  }
-  std::vector<std::size_t> order(runs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return remainder[a] > remainder[b]; });
-  for (bool more = true; more && given < n_bins;) {
-    more = false;
-    for (const std::size_t r : order) {
-      if (given == n_bins || runs[r].n_bins == runs[r].end - runs[r].begin) continue;
-      ++runs[r].n_bins;
-      ++given;
-      more = true;
-    }
-  }
-}
-
-// Bins of about equal weight. A value that alone weighs a bin's share is heavy and gets a bin of its own, and the runs
-// of light values between heavy ones share what is left; a run too light for a bin joins the heavy value next to it.
-// `weights` are those of the distinct values, and Sum a type that adds them without error or as float64 does.
-template <class Sum, class Real, class Weight>
-void choose_cuts(const Summary<Real>& distinct, const Weight* weights, std::size_t max_bins,
+// Cuts behind the values that bins end with.
+template <class Real, class Weight>
+void choose_cuts(const Summary<Real>& distinct, const Weight* through, std::size_t max_bins,
                  std::vector<double>& cuts) {
-  const std::size_t n = distinct.n_distinct;
-  const auto cut_after = [&](std::size_t i) { cuts.push_back(between(distinct.value(i), distinct.value(i + 1))); };
-  if (n <= max_bins) {
-    for (std::size_t i = 0; i + 1 < n; ++i) cut_after(i);
-    return;
+  const ValueWeights<Weight> values = {through, static_cast<int>(distinct.n_distinct)};
+  const int most_bins = static_cast<int>(max_bins);
+  std::vector<int> heavy;
+  if (values.n_values > most_bins) {
+    const double share = bin_share(values, most_bins);
+    for (int i = 0; i < values.n_values; ++i)
+      if (weight_of(values, i, i + 1) >= share) heavy.push_back(i);
   }
-  Sum total{0};
-  for (std::size_t i = 0; i < n; ++i) total += static_cast<Sum>(weights[i]);
-  const double share = static_cast<double>(total) / static_cast<double>(max_bins);
-  std::vector<LightRun> runs;  // a heavy value stands between each two
-  std::size_t begin = 0;
-  Sum run_weight{0};
-  for (std::size_t i = 0; i < n; ++i) {
-    if (static_cast<double>(weights[i]) >= share) {
-      runs.push_back({begin, i, static_cast<double>(run_weight), 0});
-      begin = i + 1;
-      run_weight = Sum{0};
-    } else {
-      run_weight += static_cast<Sum>(weights[i]);
-    }
-  }
-  runs.push_back({begin, n, static_cast<double>(run_weight), 0});
-  share_bins(runs, max_bins - (runs.size() - 1));
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    const LightRun& run = runs[r];
-    double left = run.weight;
-    std::size_t bins_left = run.n_bins;
-    Sum filled{0};
-    double target = bins_left > 0 ? left / static_cast<double>(bins_left) : 0.0;
-    for (std::size_t i = run.begin; i + 1 < run.end && bins_left > 1; ++i) {
-      filled += static_cast<Sum>(weights[i]);
-      // Close the bin where that comes nearer to its share than taking the next value in.
-      if (static_cast<double>(filled) < target &&
-          static_cast<double>(filled) + 0.5 * static_cast<double>(weights[i + 1]) <= target)
-        continue;
-      cut_after(i);
-      left -= static_cast<double>(filled);
-      filled = Sum{0};
-      --bins_left;
-      target = left / static_cast<double>(bins_left);
-    }
-    const bool last = r + 1 == runs.size();
-    const bool joins_the_next = run.begin < run.end && run.n_bins == 0;
-    if (last) continue;
-    const std::size_t heavy = run.end;  // the heavy value after the run
-    if (heavy > 0 && !joins_the_next) cut_after(heavy - 1);
-    const LightRun& next = runs[r + 1];
-    const bool next_has_a_bin = next.n_bins > 0 || (r + 2 < runs.size() && next.begin < next.end);
-    if (heavy + 1 < n && next_has_a_bin) cut_after(heavy);
+  std::vector<int> n_bins(heavy.size() + 1), order(heavy.size() + 1);
+  std::vector<double> remainder(heavy.size() + 1);
+  std::vector<int> bin_end(std::min(distinct.n_distinct, max_bins));
+  const int n_cuts = choose_bin_ends(values, most_bins, {heavy.data(), static_cast<int>(heavy.size())},
+                                     {n_bins.data(), remainder.data(), order.data()}, bin_end.data());
+  for (int k = 0; k < n_cuts; ++k) {
+    const auto i = static_cast<std::size_t>(bin_end[static_cast<std::size_t>(k)]);
+    cuts.push_back(between(distinct.value(i), distinct.value(i + 1)));
   }
 }
 
 // Reads the values that are not missing as keys, and their weights; returns whether any is missing.
 template <class Real, class Value>
-bool take_keys(const Value* values, std::size_t n, const double* weight, Summary<Real>& s) {
+bool take_keys(const Value* values, std::size_t n, const std::int64_t* weight, Summary<Real>& s) {
   s.keys.resize(n);
   s.other.resize(n);
   s.weights.clear();
@@ -307,8 +234,8 @@ void take_categories(const Summary<Real>& distinct, std::size_t column, ColumnCu
 }
 
 template <class Real, class Value>
-void cuts_of_values(const Value* values, std::size_t n, std::size_t column, const double* weight, std::size_t max_bins,
-                    Summary<Real>& s, FewTable& table, ColumnCuts& out) {
+void cuts_of_values(const Value* values, std::size_t n, std::size_t column, const std::int64_t* weight,
+                    std::size_t max_bins, Summary<Real>& s, FewTable& table, ColumnCuts& out) {
   out.has_missing = take_keys(values, n, weight, s);
   if (s.keys.empty()) return;
   if (!summarise_few(s, table)) summarise_many(s);
@@ -319,16 +246,16 @@ void cuts_of_values(const Value* values, std::size_t n, std::size_t column, cons
                                 std::to_string(kMostDistinct) + " are allowed");
   const std::size_t most_bins = max_bins == 0 ? kMostDistinct : max_bins;
   if (s.weighted())
-    choose_cuts<double>(s, s.weights.data(), most_bins, out.cuts);
+    choose_cuts(s, s.weights.data(), most_bins, out.cuts);
   else
-    choose_cuts<std::uint64_t>(s, s.other.data(), most_bins, out.cuts);
+    choose_cuts(s, s.other.data(), most_bins, out.cuts);
 }
 
 bool fits_float(double value) { return static_cast<double>(static_cast<float>(value)) == value || std::isnan(value); }
 
 template <class Value>
-void column_cuts(const Value* values, std::size_t n, std::size_t column, const double* weight, std::size_t max_bins,
-                 Scratch& s, ColumnCuts& out) {
+void column_cuts(const Value* values, std::size_t n, std::size_t column, const std::int64_t* weight,
+                 std::size_t max_bins, Scratch& s, ColumnCuts& out) {
   // Half as many digits to sort by where float64 holds float32 values or small integers.
   if (std::is_same_v<Value, float> || std::all_of(values, values + n, [](Value v) { return fits_float(v); }))
     cuts_of_values(values, n, column, weight, max_bins, s.narrow, s.table, out);
@@ -353,12 +280,29 @@ std::vector<Panel> cut_into_panels(std::size_t n_columns, std::size_t most, std:
 
 }  // namespace
 
+std::vector<std::int64_t> weight_units(const double* weight, std::size_t n) {
+  double total = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    if (weight[i] > 0) total += weight[i];
+  if (!std::isfinite(total)) throw std::invalid_argument("the sum of the weights is not finite");
+  int exponent;  // total < 2^exponent
+  std::frexp(total, &exponent);
+  std::vector<std::int64_t> units(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double exact = std::ldexp(weight[i], kUnitBits - exponent);
+    units[i] = exact > 1 ? static_cast<std::int64_t>(exact + 0.5) : 1;
+  }
+  return units;
+}
+
 std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int max_bins,
                                   const std::uint8_t* categorical, int n_threads) {
   const auto threads = static_cast<std::size_t>(std::max(n_threads, 1));
   const std::size_t n = x.n_rows;
   std::vector<ColumnCuts> columns(x.n_columns);
   for (std::size_t c = 0; c < x.n_columns; ++c) columns[c].categorical = categorical != nullptr && categorical[c] != 0;
+  std::vector<std::int64_t> units;
+  if (weight != nullptr) units = weight_units(weight, n);
   std::vector<Scratch> scratch(threads);
   with_real(x.dtype, [&](auto zero) {
     using Value = decltype(zero);
@@ -371,9 +315,9 @@ std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int
       if (block.size() < panel.count * n) block = Buffer<Value>(panel.count * n);
       load_block(x, 0, n, panel.first, panel.count, block.data(), n);
       for (std::size_t c = 0; c < panel.count; ++c)
-        column_cuts(block.data() + c * n, n, x.first_column + panel.first + c, weight,
-                    static_cast<std::size_t>(max_bins), scratch[static_cast<std::size_t>(thread)],
-                    columns[panel.first + c]);
+        column_cuts(block.data() + c * n, n, x.first_column + panel.first + c,
+                    weight != nullptr ? units.data() : nullptr, static_cast<std::size_t>(max_bins),
+                    scratch[static_cast<std::size_t>(thread)], columns[panel.first + c]);
     });
   });
   return columns;

@@ -185,17 +185,37 @@ def _objects_as_floats(table: Array, labels: Sequence[object], name: str) -> Flo
 
 def _refuse_infinity(table: Array, labels: Sequence[object] | None, name: str, n_threads: int) -> None:
     """Raise naming the first infinity; `labels` None: columns are called by their numbers."""
-    if table.dtype.kind != "f" or not _core.has_infinity(table, n_threads):
-        return
+    if table.dtype.kind == "f" and _core.has_infinity(table, n_threads):
+        search_infinity(table, labels, name)
+
+
+def search_infinity(
+    table: Any, labels: Sequence[object] | None, name: str, xp: Any = np, block_cells: int = _BLOCK_CELLS
+) -> None:
+    """Raise naming the first infinity of a table of floats, if there is one.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_rows, n_columns)
+        Of NumPy, or of the module `xp`.
+    labels : sequence or None
+        What the columns are called; None: by their numbers.
+    name : str
+        What the error calls the table.
+    xp : module, default=numpy
+        numpy or cupy.
+    block_cells : int
+        Cells looked at together: bounds the memory of the temporary mask.
+    """
     by_column = table.flags.f_contiguous and not table.flags.c_contiguous
     lines = table.T if by_column else table
-    step = max(1, _BLOCK_CELLS // max(1, lines.shape[1]))
+    step = max(1, block_cells // max(1, lines.shape[1]))
     for start in range(0, len(lines), step):
-        found = np.isinf(lines[start : start + step])
+        found = xp.isinf(lines[start : start + step])
         if found.any():
-            line, place = np.argwhere(found)[0]
+            line, place = map(int, xp.argwhere(found)[0])
             row, column = (place, line + start) if by_column else (line + start, place)
-            label = int(column) if labels is None else labels[column]
+            label = column if labels is None else labels[column]
             raise ValueError(
                 f"{name} contains infinity or a value too large for {table.dtype}: {table[row, column]} in "
                 f"row {row}, column {label!r}. Allowed are finite numbers and NaN (missing)."

@@ -105,6 +105,9 @@ class GpuTreeGrower:
             leaves = leaves.of_all_rows()
         rate = self._learning_rate if learning_rate is None else learning_rate
         values, totals, together = self._values(leaves, gradient, stored, rule, on_device, unit, rate)
+        outside = rows is not None and sample_weight is None  # rows that no leaf holds yet
+        if raw is not None and not outside:
+            leaves.add_to(raw, values, unit)  # while the host finishes the tree
         fetched = together.get()
         on_host = fetched[: totals.nbytes].view(np.float64).reshape(totals.shape)
         values_on_host = fetched[totals.nbytes :].view(np.float32).reshape(values.shape)
@@ -120,10 +123,8 @@ class GpuTreeGrower:
             reg_alpha=self._rules.reg_alpha,
         )
         tree = Tree(**arrays)
-        if raw is not None:
-            if rows is not None and sample_weight is None:
-                leaves = leaves.of_tree(arrays)
-            leaves.add_to(raw, values, unit)
+        if raw is not None and outside:
+            leaves.of_tree(arrays).add_to(raw, values, unit)
         return tree
 
     @property

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.gpu.matrix import DeviceMatrix
-from polyleaf.gpu.memory import GROUP, LANES, MOST_NODES, PIECE, HistogramPlan, Shape
+from polyleaf.gpu.memory import GROUP, MOST_NODES, PIECE, HistogramPlan, Shape
 from polyleaf.gpu.quantize import Payload
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
 from polyleaf.growth.tree import TreeRules
@@ -122,18 +122,20 @@ class LevelGrower:
         self._works = cp.empty((blocks(n, PIECE) + most + 2) * WORK.itemsize, dtype=cp.uint8)
         self._found = cp.empty(plan.slice_nodes * shape.n_features * _BEST_BYTES, dtype=cp.uint8)
         self._totals = cp.empty(plan.slice_nodes * shape.layout.n_channels, dtype=cp.int32)
-        per_block = _features_per_block(shape.n_bins)
-        self._shared_bytes = per_block * shape.n_bins * LANES * 4
+        lanes = shape.layout.lanes
+        per_block = _features_per_block(shape.n_bins * lanes * 4)
+        self._shared_bytes = per_block * shape.n_bins * lanes * 4
         self._parts = GROUP // per_block
-        self._build = kernel("histogram.cuh", "build_histograms", POLYLEAF_FEATURES_PER_BLOCK=per_block)
+        macros = {"POLYLEAF_FEATURES_PER_BLOCK": per_block, "POLYLEAF_LANES": lanes}
+        self._build = kernel("histogram.cuh", "build_histograms", **macros)
         self._build.max_dynamic_shared_size_bytes = self._shared_bytes
         self._others = {
-            name: kernel("histogram.cuh", name, POLYLEAF_FEATURES_PER_BLOCK=per_block)
+            name: kernel("histogram.cuh", name, **macros)
             for name in ("clear_histograms", "subtract_histograms", "sum_nodes")
         }
-        lanes = _scan_lanes(shape.layout.n_outputs)
-        self._scan = kernel("score.cuh", "scan", POLYLEAF_SCAN_LANES=lanes)
-        self._choose = kernel("score.cuh", "choose_splits", POLYLEAF_SCAN_LANES=lanes)
+        scan_lanes = _scan_lanes(shape.layout.n_outputs)
+        self._scan = kernel("score.cuh", "scan", POLYLEAF_SCAN_LANES=scan_lanes)
+        self._choose = kernel("score.cuh", "choose_splits", POLYLEAF_SCAN_LANES=scan_lanes)
 
     def begin(self, rows: Any) -> None:
         """Begin a tree on these rows (a uint32 CuPy array, ascending), or on all; no problem is known yet."""
@@ -306,7 +308,8 @@ class LevelGrower:
     ) -> None:
         shape, matrix, payload = self._shape, self._matrix, search.payload
         n_channels, n_bins = shape.layout.n_channels, shape.n_bins
-        self._found[: n_nodes * shape.n_features * _BEST_BYTES].fill(255)  # NaN: not looked at
+        if search.mask is not None:
+            self._found[: n_nodes * shape.n_features * _BEST_BYTES].fill(255)  # NaN: not looked at
         room = len(histograms) * 4 // (shape.group_bytes * n_nodes)
         step = max(1, min(search.n_groups, room))
         scores = (search.outputs, payload.factor, payload.hessian_unit, search.alpha, payload.weight_unit)
@@ -329,7 +332,7 @@ class LevelGrower:
                 )
                 launch(
                     self._build,
-                    (len(groups) * self._parts, n_channels // LANES, n_works),
+                    (len(groups) * self._parts, n_channels // shape.layout.lanes, n_works),
                     1024,
                     level,
                     works,
@@ -494,11 +497,10 @@ class _Bar:
         return float(self._best[0]) - _ROUNDING * self._largest_score
 
 
-def _features_per_block(n_bins: int) -> int:
+def _features_per_block(feature_bytes: int) -> int:
     """Return how many features' histograms of a tile fit the shared memory of a block."""
-    attributes = cupy().cuda.Device().attributes
-    room = attributes["MaxSharedMemoryPerBlockOptin"]
-    return next((n for n in (4, 2) if n * n_bins * LANES * 4 <= room), 1)
+    room = cupy().cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
+    return next((n for n in (4, 2) if n * feature_bytes <= room), 1)
 
 
 def _scan_lanes(n_outputs: int) -> int:

@@ -47,14 +47,7 @@ class DeviceMatrix:
     @classmethod
     def of_table(cls, table: _core.BinnedMatrix, n_threads: int) -> DeviceMatrix:
         """Return a copy of a table that the CPU has binned."""
-        if hasattr(_core, "codes_in_groups"):
-            return cls.of(cupy().asarray(_core.codes_in_groups(table, GROUP, n_threads)), table)
-        c = table.codes().astype(np.uint8)
-        n, m = c.shape
-        g = -(-m // GROUP)
-        p = np.zeros((n, g * GROUP), np.uint8)
-        p[:, :m] = c
-        return cls.of(cupy().asarray(np.ascontiguousarray(p.reshape(n, g, GROUP).transpose(1, 0, 2))), table)
+        return cls.of(cupy().asarray(_core.codes_in_groups(table, GROUP, n_threads)), table)
 
     @property
     def n_rows(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GROUP = 4  # features whose codes stand side by side
-LANES = 32  # channels of a tile
 PIECE = 8192  # rows that one block adds up
 LEAF_PIECE = 1024  # rows of a leaf that are summed together, as on the CPU
 COLUMN_PIECE = 256  # rows of a partial sum of an output
@@ -51,9 +50,14 @@ class Layout:
         return self.count_channel + (1 if self.weighted else 0)
 
     @property
+    def lanes(self) -> int:
+        """Channels of a tile: a warp adds up 32 / lanes rows at a time."""
+        return next((lanes for lanes in (8, 16) if self.weight_channel < lanes), 32)
+
+    @property
     def n_channels(self) -> int:
-        """All channels, a multiple of LANES."""
-        return -(-(self.weight_channel + 1) // LANES) * LANES
+        """All channels, in whole tiles."""
+        return -(-(self.weight_channel + 1) // self.lanes) * self.lanes
 
 
 @dataclass(frozen=True)

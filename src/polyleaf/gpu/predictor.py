@@ -12,7 +12,9 @@ from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
 from polyleaf.model import Forest
 
 _THREADS = 256
-_MOST_BLOCKS = 60000
+_MANY_ROWS = 4096  # enough for one thread to take all trees of a row
+_FEW_OUTPUTS = 64  # with more, the leaves are looked up once for all tiles of outputs
+_ENOUGH_THREADS = 2**16
 _LEAF_BYTES = 2**29  # leaves of rows x trees that are looked up together
 _ROWS_AT_ONCE = 2**20
 _GOES_LEFT, _BY_CATEGORIES = 2**30, 2**29  # as in cuda/predict.cuh
@@ -51,6 +53,9 @@ class GpuPredictor:
         self._tree_output = cp.asarray(forest.tree_output)
         self._tree_width = cp.asarray(forest.tree_width)
         self._n_features = forest.n_features
+        self._joint = (
+            forest.trees_per_round == 1 and self._value_output is None and len(forest.values) < 2**31
+        )
 
     def add(self, table: Any, begin: int, end: int, raw: Any) -> None:
         """Add trees [begin, end) to the scores of the rows of a table, in units.
@@ -64,41 +69,44 @@ class GpuPredictor:
         raw : float64 CuPy array of shape (rows, outputs)
             Changed in place.
         """
-        at_once = max(1, min(end - begin, _LEAF_BYTES // 8 // max(len(table), 1)))
+        n_rows, n_outputs = raw.shape
+        if self._joint and n_rows >= _MANY_ROWS and n_outputs <= _FEW_OUTPUTS:
+            self._launch(
+                "add_trees", table, begin, end - begin, blocks(n_outputs, 32), self._values, n_outputs, raw
+            )
+            return
+        at_once = max(1, min(end - begin, _LEAF_BYTES // 8 // max(n_rows, 1)))
         for first in range(begin, end, at_once):
             n_trees = min(at_once, end - first)
-            self._add_leaves(self._leaves(table, first, n_trees), first, n_trees, raw)
+            leaves = cupy().empty((n_trees, n_rows), dtype=np.int64)
+            # Few rows: the trees are shared out, too.
+            n_parts = min(n_trees, blocks(_ENOUGH_THREADS, n_rows))
+            self._launch("find_leaves", table, first, n_trees, n_parts, leaves)
+            self._add_leaves(leaves, first, n_trees, raw)
 
-    def _leaves(self, table: Any, first: int, n_trees: int) -> Any:
-        """Return where the values of each row's leaf begin, of shape (trees, rows)."""
-        cp = cupy()
-        n_rows, n_features = table.shape
-        leaves = cp.empty((n_trees, n_rows), dtype=cp.int64)
-        find = kernel("predict.cuh", "find_leaves64" if table.dtype == np.float64 else "find_leaves32")
-        threads, shared = self._staging(n_features * table.itemsize)
-        find.max_dynamic_shared_size_bytes = max(shared, 48 * 1024)
-        n_blocks = blocks(n_rows, threads)
-        # Few rows: the trees are shared out, too.
-        n_parts = max(1, min(n_trees, blocks(4 * self._n_processors(), n_blocks)))
+    def _launch(self, name: str, table: Any, first: int, n_trees: int, n_parts: int, *arguments: Any) -> None:
+        """Run a kernel over the rows of a table and some trees."""
+        function = kernel("predict.cuh", f"{name}{8 * table.itemsize}")
+        threads, shared = self._staging(self._n_features * table.itemsize)
+        function.max_dynamic_shared_size_bytes = max(shared, 48 * 1024)
         launch(
-            find,
-            (n_blocks, n_parts),
+            function,
+            (blocks(len(table), threads), n_parts),
             threads,
             table,
             np.int64(table.strides[0] // table.itemsize),
             np.int64(table.strides[1] // table.itemsize),
-            np.uint64(n_rows),
-            n_features,
+            np.uint64(len(table)),
+            self._n_features,
             shared > 0,
             self._nodes,
             self._node_begin,
+            self._words,
             first,
             n_trees,
-            self._words,
-            leaves,
+            *arguments,
             shared=shared,
         )
-        return leaves
 
     @staticmethod
     def _staging(row_bytes: int) -> tuple[int, int]:
@@ -108,10 +116,6 @@ class GpuPredictor:
             if threads * row_bytes <= room // 2:
                 return threads, threads * row_bytes
         return _THREADS, 0
-
-    @staticmethod
-    def _n_processors() -> int:
-        return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
 
     def _add_leaves(self, leaves: Any, first: int, n_trees: int, raw: Any) -> None:
         n_rows, n_outputs = raw.shape

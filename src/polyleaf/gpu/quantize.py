@@ -10,7 +10,7 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.arrays import GpuArrays, column_sums, row_stride
-from polyleaf.gpu.memory import COLUMN_PIECE, LANES, Layout
+from polyleaf.gpu.memory import COLUMN_PIECE, Layout
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
 from polyleaf.growth.structure import Structure
 
@@ -33,7 +33,7 @@ class Payload:
     ----------
     layout : Layout
         Its channels.
-    data : int32 CuPy array of shape (tiles, rows, LANES)
+    data : int32 CuPy array of shape (tiles, rows, lanes)
         The integers.
     gradient_unit, hessian_unit : float64 CuPy array of shape (outputs,)
         What 1 of a channel means.
@@ -133,13 +133,13 @@ class Quantizer:
         elif layout.weighted:
             weight_unit, weight_scale = cp.full(1, unit_of_weights), cp.full(1, weight_grid / unit_of_weights)
 
-        shape = (layout.n_channels // LANES, n_rows, LANES)
+        shape = (layout.n_channels // layout.lanes, n_rows, layout.lanes)
         if self._data is None or self._data.shape != shape:
             self._data = None  # before its successor is there
             self._data = cp.empty(shape, dtype=cp.int32)
         launch(
             kernel("gradients.cuh", "quantize"),
-            (blocks(n_rows, _THREADS // 32),),
+            (blocks(n_rows * layout.n_channels, _THREADS),),
             _THREADS,
             gradient,
             row_stride(gradient),
@@ -154,6 +154,7 @@ class Quantizer:
             hessian_scale,
             weight_scale,
             layout.n_channels,
+            layout.lanes,
             layout.hessian_channel,
             layout.weight_channel if layout.weighted else -1,
             layout.count_channel,

@@ -126,27 +126,25 @@ extern "C" __global__ void choose_units(const double* parts, int n_parts, int n_
   if (factor != nullptr) factor[output] = gain_weight[output] * u * u;
 }
 
-// Rows to integers, [tile of 32 channels][row][32]; a warp a row. `curvature`: what the weight channel holds; null: 1.
+// Rows to integers, [tile][row][lanes]; a thread a channel of a row. `curvature`: what the weight channel holds;
+// null: 1.
 extern "C" __global__ void quantize(const float* gradient, uint64 gradient_stride, const float* hessian,
                                     uint64 hessian_stride, const float* curvature, const double* weight,
                                     double weight_scale, uint64 n_rows, int n_outputs, const double* gradient_scale,
-                                    const double* hessian_scale, const double* shared_scale, int n_channels,
+                                    const double* hessian_scale, const double* shared_scale, int n_channels, int lanes,
                                     int hessian_channel, int weight_channel, int count_channel, int* payload) {
-  const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x >> 5) + (threadIdx.x >> 5);
+  const uint64 at = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x, row = at / n_channels;
   if (row >= n_rows) return;
-  const int lane = threadIdx.x & 31;
+  const int channel = static_cast<int>(at % n_channels), of_hessian = channel - hessian_channel;
   const double w = weight != nullptr ? weight[row] * weight_scale : 1.0;
-  for (int tile = 0; tile < n_channels / 32; ++tile) {
-    const int channel = tile * 32 + lane, of_hessian = channel - hessian_channel;
-    double value = 0.0;
-    if (channel < n_outputs)
-      value = w * rint(static_cast<double>(gradient[row * gradient_stride + channel]) * gradient_scale[channel]);
-    else if (hessian != nullptr && of_hessian >= 0 && of_hessian < n_outputs)
-      value = w * rint(static_cast<double>(hessian[row * hessian_stride + of_hessian]) * hessian_scale[of_hessian]);
-    else if (channel == count_channel)
-      value = 1.0;
-    else if (channel == weight_channel)
-      value = w * (curvature != nullptr ? rint(static_cast<double>(curvature[row]) * *shared_scale) : *shared_scale);
-    payload[(tile * n_rows + row) * 32 + lane] = static_cast<int>(rint(value));
-  }
+  double value = 0.0;
+  if (channel < n_outputs)
+    value = w * rint(static_cast<double>(gradient[row * gradient_stride + channel]) * gradient_scale[channel]);
+  else if (hessian != nullptr && of_hessian >= 0 && of_hessian < n_outputs)
+    value = w * rint(static_cast<double>(hessian[row * hessian_stride + of_hessian]) * hessian_scale[of_hessian]);
+  else if (channel == count_channel)
+    value = 1.0;
+  else if (channel == weight_channel)
+    value = w * (curvature != nullptr ? rint(static_cast<double>(curvature[row]) * *shared_scale) : *shared_scale);
+  payload[(channel / lanes * n_rows + row) * lanes + channel % lanes] = static_cast<int>(rint(value));
 }

@@ -1,16 +1,18 @@
-// Histograms of a level: integers in shared memory, a warp takes a row, a lane a channel.
+// Histograms of a level: integers in shared memory, a warp takes a row or a few, a lane a channel.
 #pragma once
 
 #include "common.cuh"
 
 namespace polyleaf {
 
-constexpr int kAhead = 8;                               // rows whose numbers are fetched together
 constexpr int kFeatures = POLYLEAF_FEATURES_PER_BLOCK;  // of a group: 1, 2 or 4
+constexpr int kLanes = POLYLEAF_LANES;                  // channels of a tile: 8, 16 or 32
+constexpr int kRows = 32 / kLanes;                      // that a warp takes at a time
+constexpr int kAhead = 8;                               // rows of a lane whose numbers are fetched together
 
 }  // namespace polyleaf
 
-// One block per part of a group of features (x), tile of 32 channels (y) and piece of work (z). Histograms stand as
+// One block per part of a group of features (x), tile of channels (y) and piece of work (z). Histograms stand as
 // [node][group][feature of the group][bin][channel]; in memory are those of some nodes of the level, and of some
 // groups.
 extern "C" __global__ void __launch_bounds__(1024)
@@ -26,37 +28,41 @@ extern "C" __global__ void __launch_bounds__(1024)
   constexpr int kParts = kGroup / kFeatures;
   const int position = blockIdx.x / kParts, part = blockIdx.x % kParts, tile = blockIdx.y;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
-  for (int i = threadIdx.x; i < kFeatures * n_bins * 32; i += blockDim.x) sums[i] = 0;
+  const int channel = lane % kLanes, in_turn = lane / kLanes;
+  for (int i = threadIdx.x; i < kFeatures * n_bins * kLanes; i += blockDim.x) sums[i] = 0;
   __syncthreads();
   const uint32* code = reinterpret_cast<const uint32*>(codes) + groups[position] * n_rows;
-  const int* values = payload + tile * n_rows * 32 + lane;
+  const int* values = payload + tile * n_rows * kLanes + channel;
   for (uint32 base = work.begin + warp * 32; base < work.end; base += n_warps * 32) {
     const uint32 n = min(32u, work.end - base);
     const uint32 own_row = rows[base + min(static_cast<uint32>(lane), n - 1)];
     const uint32 own_codes = code[own_row] >> (8 * kFeatures * part);
-    for (uint32 i = 0; i < n; i += kAhead) {
+    for (uint32 i = in_turn; i < 32; i += min(32, kAhead * kRows)) {
+      if (i - in_turn >= n) break;
       int value[kAhead];
 #pragma unroll
-      for (int a = 0; a < kAhead; ++a) {
-        const uint64 row = __shfl_sync(kAllLanes, own_row, i + a);
-        value[a] = i + a < n ? values[row * 32] : 0;
+      for (int a = 0; a < min(kAhead, kLanes); ++a) {
+        const uint32 which = i + a * kRows;
+        const uint64 row = __shfl_sync(kAllLanes, own_row, which);
+        value[a] = which < n ? values[row * kLanes] : 0;
       }
 #pragma unroll
-      for (int a = 0; a < kAhead; ++a) {
-        const uint32 bins = __shfl_sync(kAllLanes, own_codes, i + a);
-        if (i + a >= n) break;
+      for (int a = 0; a < min(kAhead, kLanes); ++a) {
+        const uint32 which = i + a * kRows;
+        const uint32 bins = __shfl_sync(kAllLanes, own_codes, which);
+        if (which >= n) continue;
 #pragma unroll
         for (int f = 0; f < kFeatures; ++f)
-          atomicAdd(&sums[(f * n_bins + ((bins >> (8 * f)) & 255u)) * 32 + lane], value[a]);
+          atomicAdd(&sums[(f * n_bins + ((bins >> (8 * f)) & 255u)) * kLanes + channel], value[a]);
       }
     }
   }
   __syncthreads();
   const uint64 node = work.target - first_node;
   const uint64 first_bin = ((node * n_groups + position) * kGroup + part * kFeatures) * n_bins;
-  int* to = histograms + first_bin * n_channels + tile * 32;
-  for (int i = threadIdx.x; i < kFeatures * n_bins * 32; i += blockDim.x) {
-    int* cell = to + static_cast<uint64>(i >> 5) * n_channels + (i & 31);
+  int* to = histograms + first_bin * n_channels + tile * kLanes;
+  for (int i = threadIdx.x; i < kFeatures * n_bins * kLanes; i += blockDim.x) {
+    int* cell = to + static_cast<uint64>(i / kLanes) * n_channels + i % kLanes;
     if (work.alone)
       *cell = sums[i];
     else if (sums[i] != 0)

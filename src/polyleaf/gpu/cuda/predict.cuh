@@ -31,54 +31,130 @@ __device__ bool goes_left(const PackedNode& node, Value value, const uint32* cat
   return in_set != missing_left;
 }
 
-// A block takes blockDim.x rows, and all trees from blockIdx.y on in steps of gridDim.y. Where the rows' values fit
-// shared memory
-// (`staged`), they are read once, [feature][row]: no two lanes then want the same bank.
 template <class Value>
-__device__ void find_leaves(const Value* table, int64 row_stride, int64 column_stride, uint64 n_rows, int n_features,
-                            int staged, const PackedNode* nodes, const int64* node_begin, int first_tree, int n_trees,
-                            const uint32* category_bits, int64* out) {
+struct Table {
+  const Value* cells;
+  int64 row_stride;
+  int64 column_stride;
+  uint64 n_rows;
+  int n_features;
+  int staged;  // its rows of a block fit the shared memory, [feature][row]: no two lanes then want the same bank
+};
+
+struct Trees {
+  const PackedNode* nodes;
+  const int64* node_begin;
+  const uint32* category_bits;
+  int first;
+  int n_trees;
+};
+
+// Copies the rows of a block to shared memory. Neighbouring threads read neighbouring columns: rows lie side by side in
+// most tables.
+template <class Value>
+__device__ void stage_rows(const Table<Value>& table, Value* values) {
+  if (table.staged == 0) return;
+  const uint64 first_row = blockIdx.x * static_cast<uint64>(blockDim.x);
+  const int n_rows = static_cast<int>(min(static_cast<uint64>(blockDim.x), table.n_rows - first_row));
+  for (int i = threadIdx.x; i < n_rows * table.n_features; i += blockDim.x) {
+    const int row = i / table.n_features, feature = i % table.n_features;
+    values[feature * blockDim.x + row] =
+        table.cells[static_cast<int64>(first_row + row) * table.row_stride + feature * table.column_stride];
+  }
+  __syncthreads();
+}
+
+// Where the values of the leaf begin that the thread's row falls into.
+template <class Value>
+__device__ int64 find_leaf(const Table<Value>& table, const Value* values, uint64 row, const Trees& trees, int tree) {
+  const Value* own = table.cells + static_cast<int64>(row) * table.row_stride;
+  PackedNode node = trees.nodes[trees.node_begin[trees.first + tree]];
+  while (node.left >= 0) {
+    const int feature = node.feature & (kByCategories - 1);
+    const Value value =
+        table.staged != 0 ? values[feature * blockDim.x + threadIdx.x] : own[feature * table.column_stride];
+    node = trees.nodes[node.left + (goes_left(node, value, trees.category_bits) ? 0 : 1)];
+  }
+  return __double_as_longlong(node.data);
+}
+
+// A block takes blockDim.x rows, and all trees from blockIdx.y on in steps of gridDim.y. `out`: trees x rows.
+template <class Value>
+__device__ void find_leaves(const Table<Value>& table, const Trees& trees, int64* out) {
   extern __shared__ double memory[];
   Value* values = reinterpret_cast<Value*>(memory);
-  const uint64 first_row = blockIdx.x * static_cast<uint64>(blockDim.x), row = first_row + threadIdx.x;
-  if (staged != 0) {
-    // Neighbouring threads read neighbouring columns: rows lie side by side in most tables.
-    const int n_block = static_cast<int>(min(static_cast<uint64>(blockDim.x), n_rows - first_row));
-    for (int i = threadIdx.x; i < n_block * n_features; i += blockDim.x) {
-      const int r = i / n_features, f = i % n_features;
-      values[f * blockDim.x + r] = table[static_cast<int64>(first_row + r) * row_stride + f * column_stride];
+  stage_rows(table, values);
+  const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
+  if (row >= table.n_rows) return;
+  for (int tree = blockIdx.y; tree < trees.n_trees; tree += gridDim.y)
+    out[tree * table.n_rows + row] = find_leaf(table, values, row, trees, tree);
+}
+
+// Adds trees of all outputs, one after the other: the bits of the CPU. A lane looks for the leaf of its row; then the
+// lanes are outputs, and the warp adds the leaves of its 32 rows in turn. Blocks along y share the outputs.
+template <class Value>
+__device__ void add_trees(const Table<Value>& table, const Trees& trees, const float* leaf_values, int n_outputs,
+                          double* raw) {
+  extern __shared__ double memory[];
+  Value* values = reinterpret_cast<Value*>(memory);
+  stage_rows(table, values);
+  const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x, first_row = row - threadIdx.x % 32;
+  const int output = blockIdx.y * 32 + threadIdx.x % 32;
+  const bool is_output = output < n_outputs;
+  double sums[32];
+#pragma unroll
+  for (int r = 0; r < 32; ++r)
+    sums[r] = is_output && first_row + r < table.n_rows ? raw[(first_row + r) * n_outputs + output] : 0.0;
+  for (int tree = 0; tree < trees.n_trees; ++tree) {
+    const int leaf = row < table.n_rows ? static_cast<int>(find_leaf(table, values, row, trees, tree)) : 0;
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < 32; ++r) {
+      const int begin = __shfl_sync(kAllLanes, leaf, r);
+      if (is_output) sums[r] += static_cast<double>(leaf_values[begin + output]);
     }
-    __syncthreads();
   }
-  if (row >= n_rows) return;
-  const Value* own = table + static_cast<int64>(row) * row_stride;
-  for (int tree = blockIdx.y; tree < n_trees; tree += gridDim.y) {
-    PackedNode node = nodes[node_begin[first_tree + tree]];
-    while (node.left >= 0) {
-      const int feature = node.feature & (kByCategories - 1);
-      const Value value = staged != 0 ? values[feature * blockDim.x + threadIdx.x] : own[feature * column_stride];
-      node = nodes[node.left + (goes_left(node, value, category_bits) ? 0 : 1)];
-    }
-    out[tree * n_rows + row] = __double_as_longlong(node.data);
-  }
+#pragma unroll
+  for (int r = 0; r < 32; ++r)
+    if (is_output && first_row + r < table.n_rows) raw[(first_row + r) * n_outputs + output] = sums[r];
 }
 
 }  // namespace polyleaf
 
-extern "C" __global__ void find_leaves32(const float* table, int64 row_stride, int64 column_stride, uint64 n_rows,
+extern "C" __global__ void find_leaves32(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
                                          int n_features, int staged, const polyleaf::PackedNode* nodes,
-                                         const int64* node_begin, int first_tree, int n_trees,
-                                         const uint32* category_bits, int64* out) {
-  polyleaf::find_leaves(table, row_stride, column_stride, n_rows, n_features, staged, nodes, node_begin, first_tree,
-                        n_trees, category_bits, out);
+                                         const int64* node_begin, const uint32* category_bits, int first, int n_trees,
+                                         int64* out) {
+  using namespace polyleaf;
+  find_leaves(Table<float>{cells, row_stride, column_stride, n_rows, n_features, staged},
+              {nodes, node_begin, category_bits, first, n_trees}, out);
 }
 
-extern "C" __global__ void find_leaves64(const double* table, int64 row_stride, int64 column_stride, uint64 n_rows,
+extern "C" __global__ void add_trees32(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
+                                       int n_features, int staged, const polyleaf::PackedNode* nodes,
+                                       const int64* node_begin, const uint32* category_bits, int first, int n_trees,
+                                       const float* values, int n_outputs, double* raw) {
+  using namespace polyleaf;
+  add_trees(Table<float>{cells, row_stride, column_stride, n_rows, n_features, staged},
+            {nodes, node_begin, category_bits, first, n_trees}, values, n_outputs, raw);
+}
+
+extern "C" __global__ void find_leaves64(const double* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
                                          int n_features, int staged, const polyleaf::PackedNode* nodes,
-                                         const int64* node_begin, int first_tree, int n_trees,
-                                         const uint32* category_bits, int64* out) {
-  polyleaf::find_leaves(table, row_stride, column_stride, n_rows, n_features, staged, nodes, node_begin, first_tree,
-                        n_trees, category_bits, out);
+                                         const int64* node_begin, const uint32* category_bits, int first, int n_trees,
+                                         int64* out) {
+  using namespace polyleaf;
+  find_leaves(Table<double>{cells, row_stride, column_stride, n_rows, n_features, staged},
+              {nodes, node_begin, category_bits, first, n_trees}, out);
+}
+
+extern "C" __global__ void add_trees64(const double* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
+                                       int n_features, int staged, const polyleaf::PackedNode* nodes,
+                                       const int64* node_begin, const uint32* category_bits, int first, int n_trees,
+                                       const float* values, int n_outputs, double* raw) {
+  using namespace polyleaf;
+  add_trees(Table<double>{cells, row_stride, column_stride, n_rows, n_features, staged},
+            {nodes, node_begin, category_bits, first, n_trees}, values, n_outputs, raw);
 }
 
 // Adds the values of leaves to scores in units, tree after tree: the bits of the CPU. `lanes`: threads of a row, a
