@@ -36,6 +36,7 @@ from polyleaf.data.category_values import (
     learn_categories,
     resolve_categorical,
 )
+from polyleaf.data.device_arrays import chosen_rows, is_device_array, on_host
 from polyleaf.data.inputs import (
     Array,
     EvalInput,
@@ -372,10 +373,10 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             self._categories = self._learn_categories(table, kept, start)
         X = self._numbers(table)
         if kept is not None:
-            X, y, weight = X[kept], y[kept], None if weight is None else weight[kept]
+            X, y, weight = chosen_rows(X, kept), y[kept], None if weight is None else weight[kept]
         refuse_unobserved(X.shape[0], weight if reset else None, rows.y_name, self._columns_of_y())
         # Training and evaluation read a sparse table column by column.
-        return X if isinstance(X, np.ndarray) else scipy.sparse.csc_array(X), y, weight, kept
+        return scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X, y, weight, kept
 
     def _weighed(self, y: Any, rows: EvalInput) -> tuple[Any, FloatArray | None]:
         """Return y without missing values, and the weights of rows or cells."""
@@ -580,7 +581,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             outputs, with ``multi_strategy="one_output_per_tree"``.
         """
         table, rounds, threads = self._ready(X, n_rounds)
-        return self._forest.apply(table, n_rounds=rounds, n_threads=threads)
+        return self._forest.apply(on_host(table), n_rounds=rounds, n_threads=threads)
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted model to one file (safetensors, no pickle); `polyleaf.load_model` reads it.
@@ -625,6 +626,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             best_iteration=result.best_iteration,
             evals_result=result.evals_result,
         )
+
+    def _linked(self, raw: FloatArray) -> FloatArray:
+        """Return predictions from raw scores, where these are."""
+        if is_device_array(raw):
+            from polyleaf.gpu.links import predicted  # which needs CuPy
+
+            prediction: FloatArray = predicted(self._link(), raw)
+            return prediction
+        return self._link().predict(raw)
 
     def _link(self) -> Loss:
         """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""
@@ -694,7 +704,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
     def _staged_raw(self, X: object, n_rounds: int | None) -> Iterator[FloatArray]:
         table, rounds, threads = self._ready(X, n_rounds)
-        return self._forest.staged_raw(table, n_rounds=rounds, n_threads=threads)
+        return self._forest.staged_raw(on_host(table), n_rounds=rounds, n_threads=threads)
 
 
 def check_measured(metrics: Sequence[Metric], data: Dataset, y_name: str, *, weighted: bool = True) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array
 from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.params import EstimatorKind, parameters_of
@@ -116,7 +117,7 @@ def describe_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def describe_data(data: Mapping[str, Array | SparseTable | None]) -> dict[str, dict[str, Any] | None]:
     """Return shape, dtype and a digest of each array."""
-    return {name: None if data[name] is None else _fingerprint(data[name]) for name in _DATA_NAMES}
+    return {name: None if data[name] is None else _fingerprint(on_host(data[name])) for name in _DATA_NAMES}
 
 
 def _described(value: Any) -> Any:

@@ -14,6 +14,7 @@ from polyleaf.base_estimator import IDENTITY_LINK, BasePolyleaf, EvalMetric, Obj
 from polyleaf.boosting import TrainingResult
 from polyleaf.constraints import InteractionConstraints, MonotoneConstraints
 from polyleaf.data.category_values import Categories
+from polyleaf.data.device_arrays import is_device_array, looked_up, on_host
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.targets import (
     TargetCoding,
@@ -204,7 +205,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Weights of rows or cells.
         """
-        prediction = self._link().predict(self._raw(X, None))
+        prediction = on_host(self._linked(self._raw(X, None)))
         if prediction.shape[1] != self._coding.width:
             raise ValueError("score: several quantiles of a target have no R2; use a metric of quantiles.")
         return self._score("r2", prediction, y, sample_weight)
@@ -215,7 +216,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
 
     def _shaped(self, raw: FloatArray) -> FloatArray:
         if self._loss_name not in IDENTITY_LINK:  # building the loss takes longer than predicting a row
-            raw = self._link().predict(raw)
+            raw = self._linked(raw)
         return raw[:, 0] if self._coding.ndim == 1 and raw.shape[1] == 1 else raw
 
 
@@ -467,6 +468,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), default=None
             Weights of rows or cells.
         """
+        X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
         if self._coding_of_fit().kind != "multilabel" or scipy.sparse.issparse(y):
             return float(super().score(X, y, sample_weight))
         return self._score("accuracy", self.predict(X, sparse=False).astype(np.float64), y, sample_weight)
@@ -486,8 +488,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
     def _raw_blocks(self, X: Any, n_rounds: int | None) -> Iterator[FloatArray]:
         """Return the raw scores of some rows at a time."""
         table, rounds, threads = self._ready(X, n_rounds)
-        if not isinstance(table, np.ndarray):
-            table = scipy.sparse.csr_array(table)
+        table = scipy.sparse.csr_array(table) if scipy.sparse.issparse(table) else on_host(table)
         step = max(1, _BLOCK_CELLS // self._coding.n_outputs)
         for begin in range(0, table.shape[0], step):
             yield self._forest.predict_raw(table[begin : begin + step], n_rounds=rounds, n_threads=threads)
@@ -498,10 +499,12 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             middle = 0.5 if self._loss_name == "clipped_squared_error" else 0.0
             return (raw > middle).astype(np.int64)
         codes = (raw[:, 0] > 0).astype(np.intp) if self._coding.kind == "binary" else raw.argmax(axis=1)
+        if is_device_array(codes):
+            return looked_up(self._coding.decode(np.arange(self._coding.width)), codes)
         return self._coding.decode(codes)
 
     def _probabilities(self, raw: FloatArray) -> FloatArray:
-        probability = np.clip(self._link().predict(raw), 0.0, 1.0)
+        probability = np.clip(self._linked(raw), 0.0, 1.0)
         return np.hstack([1 - probability, probability]) if self._coding.kind == "binary" else probability
 
 

@@ -11,6 +11,7 @@ from polyleaf.base_estimator import BasePolyleaf
 from polyleaf.boosting import TrainingResult
 from polyleaf.constraints import InteractionConstraints
 from polyleaf.data.category_values import Categories
+from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, EvalInput, FloatArray
 from polyleaf.data.mixed_targets import (
     CodedGroup,
@@ -303,7 +304,7 @@ class PolyleafMixed(BasePolyleaf):
             order of `targets`. Classes are decoded, labels 0 or 1. Several quantiles of a column "a" are
             columns "a_q0.1", "a_q0.9" and so on, ascending in every row.
         """
-        raw = self._raw(X, n_rounds)
+        raw = on_host(self._raw(X, n_rounds))
         columns: dict[str, Array] = {}
         for group, scores in self._of_groups(raw):
             columns.update(_decided(group, scores))
@@ -320,7 +321,7 @@ class PolyleafMixed(BasePolyleaf):
             By group, of those that have any: an array of shape (n_rows, n_classes), in the order of
             `classes_`, or (n_rows, n_labels).
         """
-        raw = self._raw(X, n_rounds)
+        raw = on_host(self._raw(X, n_rounds))
         return {
             group.name: _probabilities(group, scores)
             for group, scores in self._of_groups(raw)

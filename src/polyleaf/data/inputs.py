@@ -17,7 +17,8 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from polyleaf import _core
-from polyleaf.data.sparse_tables import SparseTable, place_of_infinity, read_sparse
+from polyleaf.data.device_arrays import array_module, is_device_array, on_host
+from polyleaf.data.sparse_tables import SparseTable, place_of_infinity, read_sparse, refuse_empty
 from polyleaf.data.tables import (
     Table,
     frame_kind,
@@ -32,6 +33,7 @@ FloatArray = npt.NDArray[np.float64]
 
 # Cells looked at together when searching for infinities: bounds the memory of the temporary mask.
 _BLOCK_CELLS = 1 << 20
+_DEVICE_BLOCK_CELLS = 1 << 28
 # What the core reads.
 _CORE_DTYPES = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
 # Of row weights: squares of sums of weighted gradients stay within float64.
@@ -76,6 +78,8 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X") ->
         matrix = read_sparse(X, name)
         n_columns = matrix.shape[1]
         table = Table(name, "sparse", matrix, range(n_columns), None, np.zeros(n_columns, dtype=bool))
+    elif is_device_array(X):
+        table = _device_table(estimator, X, name)
     else:
         array = _validated_array(estimator, X, reset=reset, name=name)
         n_columns = array.shape[1]
@@ -98,6 +102,8 @@ def table_numbers(
     n_threads : int, default=1
         Threads that look for infinities.
     """
+    if table.kind == "cupy":
+        return _device_numbers(table, codes)  # type: ignore[no-any-return]
     if table.kind == "sparse":
         if codes:
             raise ValueError(
@@ -119,6 +125,30 @@ def table_numbers(
     else:
         numbers = _as_numbers(table.source, table.labels, table.name)
     _refuse_infinity(numbers, table.labels, table.name, n_threads)
+    return numbers
+
+
+def _device_table(estimator: object, X: Any, name: str) -> Table:
+    """Return a CuPy array as a table, or raise naming what is wrong with it."""
+    if getattr(estimator, "device", "cpu") != "cuda":
+        raise ValueError(f"{name} is a CuPy array: set device='cuda', or pass {name}.get() to use the CPU.")
+    if X.ndim != 2:
+        raise ValueError(f"{name}: Expected 2D array, got {X.ndim}D array instead.")
+    refuse_empty(X.shape, name)
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{name} has dtype {X.dtype}; it must hold numbers (bool, integer or float).")
+    n_columns = X.shape[1]
+    return Table(name, "cupy", X, range(n_columns), None, np.zeros(n_columns, dtype=bool))
+
+
+def _device_numbers(table: Table, codes: Mapping[int, FloatArray] | None) -> Any:
+    """Return a CuPy table without infinities, in a dtype that kernels read."""
+    if codes:
+        raise ValueError(f"{table.name} is a CuPy array; its columns cannot be categories.")
+    source = table.source
+    numbers = source.astype(np.float32) if source.dtype == np.float16 else source
+    if numbers.dtype.kind == "f":
+        search_infinity(numbers, table.labels, table.name, array_module(numbers), _DEVICE_BLOCK_CELLS)
     return numbers
 
 
@@ -283,6 +313,7 @@ def as_float64(values: object, name: str) -> FloatArray:
     """Return any array-like of real numbers as a float64 array, or raise naming it."""
     if scipy.sparse.issparse(values):
         raise TypeError(f"{name} is sparse; it must be a dense array.")
+    values = on_host(values)
     if np.ma.is_masked(values):
         raise ValueError(f"{name} is a masked array with masked (missing) entries, which are not allowed.")
     try:

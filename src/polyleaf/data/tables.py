@@ -23,7 +23,7 @@ from polyleaf.data.sparse_tables import read_sparse, refuse_empty
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
 FrameKind = Literal["pandas", "polars", "pyarrow"]
-TableKind: TypeAlias = FrameKind | Literal["array", "sparse"]
+TableKind: TypeAlias = FrameKind | Literal["array", "sparse", "cupy"]
 
 _HOW_MANY_TO_NAME = 5
 _IF_CATEGORIES = "; if these are categories, name the column in categorical_features."
@@ -39,9 +39,9 @@ class Table:
     ----------
     name : str
         What errors call the table.
-    kind : {"pandas", "polars", "pyarrow", "array", "sparse"}
+    kind : {"pandas", "polars", "pyarrow", "array", "sparse", "cupy"}
         What `source` is.
-    source : DataFrame, pyarrow.Table, ndarray, csr_array or csc_array
+    source : DataFrame, pyarrow.Table, ndarray, csr_array, csc_array or CuPy array
         The table itself.
     labels : sequence
         What errors call the columns: their names, or their numbers.

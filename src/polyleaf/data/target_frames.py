@@ -10,6 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from polyleaf.data.device_arrays import on_host
 from polyleaf.data.tables import (
     Array,
     FrameKind,
@@ -45,7 +46,11 @@ class TargetInput:
 
 
 def read_target_input(y: Any, name: str) -> TargetInput:
-    """Take a frame or column apart; anything else is returned as it is, for the checks to come."""
+    """Take a frame or column apart; anything else is returned as it is, for the checks to come.
+
+    Targets in the memory of a GPU are copied to that of the host, where they are coded.
+    """
+    y = on_host(y)
     if isinstance(y, np.ndarray):
         return TargetInput(y)
     kind = series_kind(y)

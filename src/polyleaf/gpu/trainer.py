@@ -9,8 +9,10 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
+from polyleaf.data.device_arrays import is_device_array
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.arrays import GpuArrays
+from polyleaf.gpu.binning import bin_on_device
 from polyleaf.gpu.grower import GpuTreeGrower, shape_of
 from polyleaf.gpu.losses import DeviceLoss
 from polyleaf.gpu.matrix import DeviceMatrix
@@ -24,6 +26,8 @@ from polyleaf.monitor import HostScores, Scores
 from polyleaf.run_settings import Dataset
 from polyleaf.trainer import Trainer, bin_data
 
+_BINNING_BYTES = 2**32  # of device memory to sort columns in
+
 
 class GpuTrainer(Trainer):
     """A trainer whose table, scores, gradients and growing trees are on the device."""
@@ -35,13 +39,27 @@ class GpuTrainer(Trainer):
         """Bin the table, copy it and set up the scores, once it is clear that the device can hold them."""
         settings = self._settings
         self._check_memory()
-        table = bin_data(self._data, settings) if matrix is None else matrix
-        on_device = DeviceMatrix.of_table(table, settings.n_threads)
+        on_device = self._binned() if matrix is None else DeviceMatrix.of_table(matrix, settings.n_threads)
         self._grower: Any = GpuTreeGrower(on_device, settings.rules(), settings.learning_rate)
         self._device_loss = DeviceLoss(self._loss, self._data.y, settings.n_threads)
         cell = self._data.weights.cell
         self._cell = None if cell is None else cupy().asarray(cell, dtype=np.float32)
         self._start(initial)
+
+    def _binned(self) -> DeviceMatrix:
+        """Return the table as bins: by the device where it can hold the table, else by the CPU."""
+        settings, table = self._settings, self._data.X
+        if scipy.sparse.issparse(table):
+            return DeviceMatrix.of_table(bin_data(self._data, settings), settings.n_threads)
+        n_bytes = 0 if is_device_array(table) else table.nbytes
+        room = (free_memory() - n_bytes - table.size) // 2
+        if room < min(_BINNING_BYTES, table.shape[0] * 100) and not is_device_array(table):
+            return DeviceMatrix.of_table(bin_data(self._data, settings), settings.n_threads)
+        assert settings.max_bins is not None
+        rows = cupy().asarray(table)
+        weight = self._data.weights.row
+        codes, cuts = bin_on_device(rows, weight, settings.max_bins, memory_bytes=min(room, _BINNING_BYTES))
+        return DeviceMatrix.of(codes, cuts)
 
     def _check_memory(self) -> None:
         """Raise MemoryError where the problem cannot be solved with the free memory."""
