@@ -10,14 +10,16 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.gpu.matrix import DeviceMatrix
-from polyleaf.gpu.memory import GROUP, MOST_NODES, PIECE, HistogramPlan, Shape
+from polyleaf.gpu.memory import GROUP, MOST_NODES, HistogramPlan, Shape
 from polyleaf.gpu.quantize import Payload
-from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
+from polyleaf.gpu.runtime import blocks, cupy, kernel, launch, recorded
 from polyleaf.growth.tree import TreeRules
 
 _THREADS = 256
 _MOST_BLOCKS = 60000  # of a grid in its second and third direction
 _SMALL_LEVEL = 256  # the host asks how many nodes a level has where it could have more
+_LARGEST_PIECE, _SMALLEST_PIECE = 8192, 2048  # rows that one block adds up: a multiple of its threads
+_TURNS = 5  # blocks that each processor gets of the root, or more
 _BEST_BYTES = 24
 _HEAD = 64  # bytes of the state before the nodes: two levels, and the problems of the gradients
 _SMALL_STATE = 2**16  # bytes of the state that are fetched together
@@ -114,18 +116,23 @@ class LevelGrower:
         self._rules_on_device: Any = None
         self._rows = [cp.empty(n, dtype=cp.uint32) for _ in range(2)]
         self._position = [cp.empty(n, dtype=cp.int32) for _ in range(2)]
-        self._left, self._lefts = (cp.empty(n, dtype=cp.int32) for _ in range(2))
+        self._left = cp.empty(blocks(n, _THREADS) * _THREADS // 32, dtype=cp.uint32)
+        self._block_lefts = cp.empty(blocks(n, _THREADS), dtype=cp.int32)
         self._node_of = [cp.zeros(most + 2, dtype=cp.int32) for _ in range(2)]
         self._child = cp.empty(2 * most + 2, dtype=cp.int32)
         self._n_left = cp.empty(most + 2, dtype=cp.int32)
+        self._lefts_before = cp.empty(most + 2, dtype=cp.int32)
         self._pairs = cp.empty(3 * most + 3, dtype=cp.int32)
-        self._works = cp.empty((blocks(n, PIECE) + most + 2) * WORK.itemsize, dtype=cp.uint8)
         self._found = cp.empty(plan.slice_nodes * shape.n_features * _BEST_BYTES, dtype=cp.uint8)
         self._totals = cp.empty(plan.slice_nodes * shape.layout.n_channels, dtype=cp.int32)
         lanes = shape.layout.lanes
         per_block = _features_per_block(shape.n_bins * lanes * 4)
         self._shared_bytes = per_block * shape.n_bins * lanes * 4
         self._parts = GROUP // per_block
+        self._piece = _piece(shape, self._parts)
+        self._works = cp.empty((blocks(n, self._piece) + most + 2) * WORK.itemsize, dtype=cp.uint8)
+        self._alpha = cp.empty(shape.layout.n_outputs)
+        self._graph: tuple[Any, Any] = (None, None)
         macros = {"POLYLEAF_FEATURES_PER_BLOCK": per_block, "POLYLEAF_LANES": lanes}
         self._build = kernel("histogram.cuh", "build_histograms", **macros)
         self._build.max_dynamic_shared_size_bytes = self._shared_bytes
@@ -167,9 +174,35 @@ class LevelGrower:
         mask : uint8 ndarray of shape (features,) or None
             1 where a feature may be used.
         """
+        if alpha is not None:
+            self._alpha[:] = alpha
+            alpha = self._alpha
+        search = _Search(payload, alpha, self._outputs(payload, alpha is not None), *self._features(mask))
+        always_the_same = (
+            mask is None and self._n_places == self._shape.n_rows and not self._host_asks(self._shape.depth)
+        )
+        if not always_the_same:
+            return self._visited(self._visit_levels(search) % 2)
+        # The second tree is recorded, and from then on launched as a whole: launches cost the host most.
+        arrays, graph = self._graph
+        if arrays != payload.arrays():
+            self._graph = (payload.arrays(), None)
+            self._visit_levels(search)
+        else:
+            if graph is None:
+                graph = recorded(lambda: self._visit_levels(search))
+                self._graph = (arrays, graph)
+            graph.launch()
+        return self._visited(self._shape.depth % 2)
+
+    def _host_asks(self, depth: int) -> bool:
+        """Whether the host needs to know how many nodes a level has."""
+        return self._shape.leaves_are_scarce or 2**depth > _SMALL_LEVEL
+
+    def _visit_levels(self, search: _Search) -> int:
+        """Search and split the nodes of all levels; return how many levels there are."""
         shape, rules = self._shape, self._rules
         n_places = self._n_places
-        search = _Search(payload, alpha, self._outputs(payload, alpha is not None), *self._features(mask))
         levels, works = self._levels, self._root_works
         counts: _Counts | None = _Counts(1, self._n_root_works, 0)
         bar = _Bar(shape.max_leaves) if shape.leaves_are_scarce else None
@@ -177,7 +210,7 @@ class LevelGrower:
         held: _Held | None = None
         whole, subtract = self._fits(1), False
         depth = 0
-        while depth < shape.depth and shape.max_leaves != 1:
+        while depth < shape.depth:
             level, following = levels[depth % 2], levels[(depth + 1) % 2]
             most = self._most(depth, n_places, subtract) if counts is None else counts
             search.turn = depth % 2
@@ -203,10 +236,11 @@ class LevelGrower:
                 float(least),
                 rules.min_samples_leaf,
                 subtract,
-                np.uint32(PIECE),
+                np.uint32(self._piece),
                 following,
                 self._node_of[(depth + 1) % 2],
                 self._child,
+                self._lefts_before,
                 self._pairs,
                 self._works,
             )
@@ -214,12 +248,12 @@ class LevelGrower:
             works = self._works
             depth += 1
             counts = None
-            if bar is not None or 2**depth >= _SMALL_LEVEL:
+            if self._host_asks(depth):
                 n_nodes, n_works, n_pairs, n_known = (int(v) for v in following.get())
                 counts = _Counts(n_nodes, n_works, n_pairs)
                 if n_nodes == 0:
                     break
-        return self._visited(depth % 2)
+        return depth
 
     def _visited(self, turn: int) -> Visited:
         """Wait for the device, and return what it has found."""
@@ -233,9 +267,9 @@ class LevelGrower:
 
     def _root_of(self, n_places: int) -> tuple[Any, Any, int]:
         """Return the state of a tree that is a root of this many rows, and the works of its histogram."""
-        begin = np.arange(0, n_places, PIECE)
+        begin = np.arange(0, n_places, self._piece)
         works = np.zeros(len(begin), WORK)
-        works["begin"], works["end"] = begin, np.minimum(begin + PIECE, n_places)
+        works["begin"], works["end"] = begin, np.minimum(begin + self._piece, n_places)
         works["alone"] = len(begin) == 1
         root = np.zeros(1, _NODE)
         root["path_minimum"], root["end"] = np.inf, n_places
@@ -274,7 +308,7 @@ class LevelGrower:
         """Return the most that a level can hold."""
         n_nodes = self._shape.nodes_at(depth)
         built = n_places // 2 if subtract else n_places
-        return _Counts(n_nodes, blocks(built, PIECE) + n_nodes, n_nodes // 2)
+        return _Counts(n_nodes, blocks(built, self._piece) + n_nodes, n_nodes // 2)
 
     def _fits(self, n_nodes: int) -> bool:
         """Whether the histograms of this many nodes are in memory together."""
@@ -364,8 +398,8 @@ class LevelGrower:
             if first_group == 0:
                 launch(
                     self._others["sum_nodes"],
-                    (n_nodes, blocks(n_channels, 128)),
-                    min(n_channels, 128),
+                    (n_nodes, blocks(n_channels, 32)),
+                    _THREADS,
                     level,
                     first,
                     len(groups),
@@ -427,8 +461,9 @@ class LevelGrower:
             np.uint32(n_places),
             np.uint64(self._shape.n_rows),
             self._left,
+            self._block_lefts,
         )
-        cupy().cumsum(self._left[:n_places], out=self._lefts[:n_places])
+        launch(kernel("plan.cuh", "sum_before"), (1,), 1024, self._block_lefts, grid[0])
         launch(
             kernel("plan.cuh", "move_rows"),
             grid,
@@ -437,10 +472,11 @@ class LevelGrower:
             node_of,
             self._child,
             self._n_left,
+            self._lefts_before,
             position,
             rows,
             self._left,
-            self._lefts,
+            self._block_lefts,
             np.uint32(n_places),
             self._position[1 - turn],
             self._rows[1 - turn],
@@ -501,6 +537,14 @@ def _features_per_block(feature_bytes: int) -> int:
     """Return how many features' histograms of a tile fit the shared memory of a block."""
     room = cupy().cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
     return next((n for n in (4, 2) if n * feature_bytes <= room), 1)
+
+
+def _piece(shape: Shape, parts: int) -> int:
+    """Return how many rows a block adds up: few enough for all processors to have much the same to do."""
+    n_processors = cupy().cuda.Device().attributes["MultiProcessorCount"]
+    n_tiles = shape.layout.n_channels // shape.layout.lanes
+    rows = shape.n_rows * shape.n_groups * parts * n_tiles // (n_processors * _TURNS)
+    return min(max(blocks(rows, 1024) * 1024, _SMALLEST_PIECE), _LARGEST_PIECE)
 
 
 def _scan_lanes(n_outputs: int) -> int:

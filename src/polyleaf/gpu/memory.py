@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GROUP = 4  # features whose codes stand side by side
-PIECE = 8192  # rows that one block adds up
 LEAF_PIECE = 1024  # rows of a leaf that are summed together, as on the CPU
 COLUMN_PIECE = 256  # rows of a partial sum of an output
 

@@ -18,6 +18,7 @@ _ENOUGH_THREADS = 2**16
 _LEAF_BYTES = 2**29  # leaves of rows x trees that are looked up together
 _ROWS_AT_ONCE = 2**20
 _GOES_LEFT, _BY_CATEGORIES = 2**30, 2**29  # as in cuda/predict.cuh
+_LEAF = 0xFFFFFFFF
 _NODE = np.dtype([("data", np.float64), ("feature", np.int32), ("left", np.int32)])
 
 
@@ -53,9 +54,8 @@ class GpuPredictor:
         self._tree_output = cp.asarray(forest.tree_output)
         self._tree_width = cp.asarray(forest.tree_width)
         self._n_features = forest.n_features
-        self._joint = (
-            forest.trees_per_round == 1 and self._value_output is None and len(forest.values) < 2**31
-        )
+        small = _small_nodes(forest) if self._value_output is None and not by_set.any() else None
+        self._small = None if small is None else cp.asarray(small)
 
     def add(self, table: Any, begin: int, end: int, raw: Any) -> None:
         """Add trees [begin, end) to the scores of the rows of a table, in units.
@@ -70,9 +70,13 @@ class GpuPredictor:
             Changed in place.
         """
         n_rows, n_outputs = raw.shape
-        if self._joint and n_rows >= _MANY_ROWS and n_outputs <= _FEW_OUTPUTS:
+        if self._small is not None and table.dtype == np.float32 and n_rows >= _MANY_ROWS:
+            lanes = next((lanes for lanes in (8, 16) if n_outputs <= lanes), 32)
             self._launch(
-                "add_trees", table, begin, end - begin, blocks(n_outputs, 32), self._values, n_outputs, raw
+                f"add_trees_by_{lanes}",
+                table,
+                blocks(n_outputs, lanes),
+                (self._small, self._node_begin, begin, end - begin, self._values, n_outputs, raw),
             )
             return
         at_once = max(1, min(end - begin, _LEAF_BYTES // 8 // max(n_rows, 1)))
@@ -81,12 +85,13 @@ class GpuPredictor:
             leaves = cupy().empty((n_trees, n_rows), dtype=np.int64)
             # Few rows: the trees are shared out, too.
             n_parts = min(n_trees, blocks(_ENOUGH_THREADS, n_rows))
-            self._launch("find_leaves", table, first, n_trees, n_parts, leaves)
+            trees = (self._nodes, self._node_begin, self._words, first, n_trees)
+            self._launch(f"find_leaves{8 * table.itemsize}", table, n_parts, (*trees, leaves))
             self._add_leaves(leaves, first, n_trees, raw)
 
-    def _launch(self, name: str, table: Any, first: int, n_trees: int, n_parts: int, *arguments: Any) -> None:
-        """Run a kernel over the rows of a table and some trees."""
-        function = kernel("predict.cuh", f"{name}{8 * table.itemsize}")
+    def _launch(self, name: str, table: Any, n_parts: int, arguments: tuple[Any, ...]) -> None:
+        """Run a kernel over the rows of a table, in so many parts of trees or outputs."""
+        function = kernel("predict.cuh", name)
         threads, shared = self._staging(self._n_features * table.itemsize)
         function.max_dynamic_shared_size_bytes = max(shared, 48 * 1024)
         launch(
@@ -99,11 +104,6 @@ class GpuPredictor:
             np.uint64(len(table)),
             self._n_features,
             shared > 0,
-            self._nodes,
-            self._node_begin,
-            self._words,
-            first,
-            n_trees,
             *arguments,
             shared=shared,
         )
@@ -151,6 +151,34 @@ class GpuPredictor:
             n_outputs,
             raw,
         )
+
+
+def _small_nodes(forest: Forest) -> npt.NDArray[np.uint64] | None:
+    """Return the nodes of trees of all of a few outputs in 8 bytes each; None where they do not fit.
+
+    Such nodes are for float32 tables: a number goes left if it is at most the largest float32 number that is
+    not above the threshold.
+    """
+    fits = (
+        forest.trees_per_round == 1
+        and forest.n_outputs <= _FEW_OUTPUTS
+        and forest.n_features < 2**15
+        and len(forest.values) < 2**31
+        and int(np.diff(forest.node_begin).max(initial=0)) < 2**16
+    )
+    if not fits:
+        return None
+    inner = forest.left >= 0
+    with np.errstate(over="ignore"):
+        below = forest.threshold.astype(np.float32)
+    too_large = below.astype(np.float64) > forest.threshold
+    below[too_large] = np.nextafter(below[too_large], np.float32(-np.inf))
+    data = np.where(inner, below.view(np.uint32), forest.value_begin.astype(np.uint32))
+    following = (
+        forest.feature | (forest.missing_left.astype(np.int64) << 15) | (forest.left.astype(np.int64) << 16)
+    )
+    following = np.where(inner, following, _LEAF).astype(np.uint64)
+    return np.asarray(data.astype(np.uint64) | (following << np.uint64(32)))
 
 
 def device_table(table: Any) -> Any:

@@ -50,6 +50,11 @@ class Payload:
     hessian_unit: Any
     weight_unit: Any
 
+    def arrays(self) -> tuple[int, ...]:
+        """Return where the arrays are: a recorded search is of these."""
+        arrays = (self.data, self.gradient_unit, self.factor, self.hessian_unit, self.weight_unit)
+        return tuple(int(array.data.ptr) for array in arrays)
+
 
 def check_problems(problems: int) -> None:
     """Raise what the CPU raises for such gradients."""
@@ -65,6 +70,7 @@ class Quantizer:
     def __init__(self) -> None:
         self._data: Any = None
         self._one = cupy().ones(1)
+        self._buffers: dict[str, Any] = {}
         self._grid: tuple[Any, tuple[float, float, float]] | None = None
 
     def make(
@@ -92,14 +98,14 @@ class Quantizer:
         gradient = structure.gradient
         n_rows, k = gradient.shape
         limit, weight_grid, unit_of_weights = self._weight_grid(weight, n_rows)
-        factor = cp.empty(k)
+        factor = self._buffer("factor", k)
         gain_weight = cp.asarray(structure.gain_weight)
 
-        def units(values: Any, out_factor: Any = None, positive: bool = False) -> tuple[Any, Any]:
+        def units(what: str, values: Any, out_factor: Any = None, positive: bool = False) -> tuple[Any, Any]:
             n_parts, n = blocks(n_rows, COLUMN_PIECE), values.shape[1]
             least = cp.empty((n_parts, n), dtype=cp.float32) if positive else None
             parts = column_sums(values, weight_on_device, squares=False, least=least)
-            unit, scale = cp.empty(n), cp.empty(n)
+            unit, scale = self._buffer(f"unit of {what}", n), self._buffer(f"scale of {what}", n)
             launch(
                 kernel("gradients.cuh", "choose_units"),
                 (n,),
@@ -118,10 +124,10 @@ class Quantizer:
             )
             return unit, scale
 
-        gradient_unit, gradient_scale = units(gradient, factor)
+        gradient_unit, gradient_scale = units("gradients", gradient, factor)
         hessian_unit, hessian_scale = gradient_unit, None  # of which there are none
         if structure.hessian is not None:
-            hessian_unit, hessian_scale = units(structure.hessian)
+            hessian_unit, hessian_scale = units("Hessians", structure.hessian)
         weight_unit = weight_scale = self._one
         curvature: Any = structure.curvature
         if layout.weighted and layout.diagonal:  # for min_child_weight
@@ -129,9 +135,14 @@ class Quantizer:
             curvature = curvature.astype(cp.float32)
         if curvature is not None:
             # Only what stands for the Hessian must not be negative.
-            weight_unit, weight_scale = units(curvature[:, np.newaxis], positive=not layout.diagonal)
+            weight_unit, weight_scale = units(
+                "weights", curvature[:, np.newaxis], positive=not layout.diagonal
+            )
         elif layout.weighted:
-            weight_unit, weight_scale = cp.full(1, unit_of_weights), cp.full(1, weight_grid / unit_of_weights)
+            weight_unit = self._buffer("unit of weights", 1)
+            weight_scale = self._buffer("scale of weights", 1)
+            weight_unit.fill(unit_of_weights)
+            weight_scale.fill(weight_grid / unit_of_weights)
 
         shape = (layout.n_channels // layout.lanes, n_rows, layout.lanes)
         if self._data is None or self._data.shape != shape:
@@ -161,6 +172,12 @@ class Quantizer:
             self._data,
         )
         return Payload(layout, self._data, gradient_unit, factor, hessian_unit, weight_unit)
+
+    def _buffer(self, name: str, size: int) -> Any:
+        """Return an array that is the same one in every round."""
+        if name not in self._buffers or len(self._buffers[name]) != size:
+            self._buffers[name] = cupy().empty(size)
+        return self._buffers[name]
 
     def _weight_grid(self, weight: FloatArray | None, n_rows: int) -> tuple[float, float, float]:
         if self._grid is None or self._grid[0] is not weight:

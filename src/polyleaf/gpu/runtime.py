@@ -94,6 +94,15 @@ def launch(function: Any, grid: tuple[int, ...], block: int, *arguments: Any, sh
     function(grid, (block,), tuple(converted), shared_mem=shared)
 
 
+def recorded(function: Callable[[], object]) -> Any:
+    """Return a graph of the kernels that a function launches, which it must do without waiting for them."""
+    stream = cupy().cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        function()
+        return stream.end_capture()
+
+
 def blocks(n: int, per_block: int) -> int:
     """Return how many blocks `n` things need."""
     return -(-n // per_block)

@@ -100,14 +100,19 @@ extern "C" __global__ void subtract_histograms(const polyleaf::Level* level, con
   }
 }
 
-// Sums of each node of the slice: those over the bins of its first feature.
+// Sums of each node: those over the bins of its first feature. A block takes 32 channels, a warp of it some bins.
 extern "C" __global__ void sum_nodes(const polyleaf::Level* level, int first_node, int n_groups, const int* histograms,
                                      int n_bins, int n_channels, int* totals) {
-  const int node = blockIdx.x, channel = blockIdx.y * blockDim.x + threadIdx.x;
-  if (first_node + node >= level->n_nodes || channel >= n_channels) return;
+  __shared__ int sums[8][32];
+  const int node = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, channel = blockIdx.y * 32 + lane;
+  if (first_node + node >= level->n_nodes) return;
   const int* bin = histograms + static_cast<uint64>(node) * n_groups * polyleaf::kGroup * n_bins * n_channels;
   int sum = 0;
-#pragma unroll 8
-  for (int b = 0; b < n_bins; ++b) sum += bin[static_cast<uint64>(b) * n_channels + channel];
+  if (channel < n_channels)
+    for (int b = warp; b < n_bins; b += 8) sum += bin[static_cast<uint64>(b) * n_channels + channel];
+  sums[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || channel >= n_channels) return;
+  for (int w = 1; w < 8; ++w) sum += sums[w][lane];
   totals[static_cast<uint64>(node) * n_channels + channel] = sum;
 }

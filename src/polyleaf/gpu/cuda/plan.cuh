@@ -5,15 +5,17 @@
 
 // One block. Splits the nodes of a level whose gain is positive and whose path minimum is at least `least_minimum`:
 // best-first growth never keeps the others. `child`: positions of both children in the next level; -1: they stay
-// leaves. `subtract`: of two children only the one with fewer rows is built.
+// leaves. `lefts_before`: rows that go left in the nodes before, whose rows stand before a node's own. `subtract`: of
+// two children only the one with fewer rows is built.
 extern "C" __global__ void plan_level(const polyleaf::Level* level, const int* node_of, const int* n_left,
                                       polyleaf::VisitedNode* nodes, int may_go_on, double least_minimum,
                                       int min_samples_leaf, int subtract, uint32 chunk, polyleaf::Level* next,
-                                      int* next_node_of, int* child, int* pairs, polyleaf::Work* works) {
+                                      int* next_node_of, int* child, int* lefts_before, int* pairs,
+                                      polyleaf::Work* works) {
   using namespace polyleaf;
   __shared__ int buffer[32];
   const int n_visited = level->next_node;
-  int all_splits = 0, all_pairs = 0, all_works = 0;
+  int all_splits = 0, all_pairs = 0, all_works = 0, all_lefts = 0;
   for (int base = 0; base < level->n_nodes; base += blockDim.x) {
     const int position = base + threadIdx.x;
     const bool is_node = position < level->n_nodes;
@@ -35,6 +37,9 @@ extern "C" __global__ void plan_level(const polyleaf::Level* level, const int* n
       nodes[left + 1] = {0.0, 0.0, minimum, middle, end, -1, -1, -1, 0};
       goes_on = may_go_on != 0 && max(middle - begin, end - middle) >= 2u * min_samples_leaf;
     }
+    int before;
+    const int n_lefts = block_scan(static_cast<int>(middle - begin), &before, buffer);
+    if (is_node) lefts_before[position] = all_lefts + before;
     int pair;
     const int n_pairs = block_scan(goes_on, &pair, buffer);
     pair += all_pairs;
@@ -66,34 +71,69 @@ extern "C" __global__ void plan_level(const polyleaf::Level* level, const int* n
     all_splits += n_splits;
     all_pairs += n_pairs;
     all_works += n_works;
+    all_lefts += n_lefts;
   }
   if (threadIdx.x == 0) *next = {2 * all_pairs, all_works, all_pairs, n_visited + 2 * all_splits};
 }
 
-// 1 where a row goes left. `position`: of the row's node in the level, by place; -1: it stays where it is.
-extern "C" __global__ void take_sides(const polyleaf::VisitedNode* nodes, const int* node_of, const int* position,
-                                      const uint32* rows, const uint8* codes, const int* value_bins, uint32 n_places,
-                                      uint64 n_rows, int* left) {
+// Whether the row at a place goes left; no where its node is not split. `position`: of its node in the level; -1: none.
+__device__ inline bool row_goes_left(const polyleaf::VisitedNode* nodes, const int* node_of, int position, uint32 row,
+                                     const uint8* codes, const int* value_bins, uint64 n_rows) {
   using namespace polyleaf;
-  const uint32 place = blockIdx.x * blockDim.x + threadIdx.x;
-  if (place >= n_places) return;
-  int goes_left = 0;
-  if (position[place] >= 0) {
-    const VisitedNode& node = nodes[node_of[position[place]]];
-    if (node.left >= 0) {
-      const int code = code_of(codes, n_rows, rows[place], node.feature);
-      goes_left = code <= node.bin || ((node.flags & kMissingLeft) != 0 && code == value_bins[node.feature]);
-    }
-  }
-  left[place] = goes_left;
+  if (position < 0) return false;
+  const VisitedNode& node = nodes[node_of[position]];
+  if (node.left < 0) return false;
+  const int code = code_of(codes, n_rows, row, node.feature);
+  return code <= node.bin || ((node.flags & kMissingLeft) != 0 && code == value_bins[node.feature]);
 }
 
-// Rows in the order of the next level, stable. `lefts`: how many went left up to and with each place.
-extern "C" __global__ void move_rows(const polyleaf::VisitedNode* nodes, const int* node_of, const int* child,
-                                     const int* n_left, const int* position, const uint32* rows, const int* left,
-                                     const int* lefts, uint32 n_places, int* next_position, uint32* next_rows) {
+// A bit of `left` for each, and how many are set. `position`: by place.
+extern "C" __global__ void take_sides(const polyleaf::VisitedNode* nodes, const int* node_of, const int* position,
+                                      const uint32* rows, const uint8* codes, const int* value_bins, uint32 n_places,
+                                      uint64 n_rows, uint32* left, int* block_lefts) {
   using namespace polyleaf;
+  __shared__ int sums[32];
   const uint32 place = blockIdx.x * blockDim.x + threadIdx.x;
+  const bool goes =
+      place < n_places && row_goes_left(nodes, node_of, position[place], rows[place], codes, value_bins, n_rows);
+  const uint32 bits = __ballot_sync(kAllLanes, goes);
+  if ((threadIdx.x & 31) == 0) {
+    left[place >> 5] = bits;
+    sums[threadIdx.x >> 5] = __popc(bits);
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  int sum = 0;
+  for (int w = 0; w < static_cast<int>(blockDim.x >> 5); ++w) sum += sums[w];
+  block_lefts[blockIdx.x] = sum;
+}
+
+// One block: sums up to each number, without it, in place.
+extern "C" __global__ void sum_before(int* values, int n) {
+  using namespace polyleaf;
+  __shared__ int buffer[32];
+  int all = 0;
+  for (int base = 0; base < n; base += blockDim.x) {
+    const int i = base + threadIdx.x;
+    int before;
+    const int sum = block_scan(i < n ? values[i] : 0, &before, buffer);
+    if (i < n) values[i] = all + before;
+    all += sum;
+  }
+}
+
+// Rows in the order of the next level, stable. Blocks as in take_sides.
+extern "C" __global__ void move_rows(const polyleaf::VisitedNode* nodes, const int* node_of, const int* child,
+                                     const int* n_left, const int* lefts_before, const int* position,
+                                     const uint32* rows, const uint32* left, const int* block_before, uint32 n_places,
+                                     int* next_position, uint32* next_rows) {
+  using namespace polyleaf;
+  __shared__ int sums[32];
+  const uint32 place = blockIdx.x * blockDim.x + threadIdx.x;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const uint32 bits = place < n_places ? left[place >> 5] : 0;
+  if (lane == 0) sums[warp] = __popc(bits);
+  __syncthreads();
   if (place >= n_places) return;
   const int at = position[place];
   uint32 to = place;
@@ -101,9 +141,11 @@ extern "C" __global__ void move_rows(const polyleaf::VisitedNode* nodes, const i
   if (at >= 0) {
     const VisitedNode& node = nodes[node_of[at]];
     if (node.left >= 0) {
-      const uint32 before = lefts[place] - left[place] - (node.begin > 0 ? lefts[node.begin - 1] : 0);
-      to = left[place] != 0 ? node.begin + before : node.begin + n_left[at] + (place - node.begin - before);
-      next = child[2 * at + (left[place] != 0 ? 0 : 1)];
+      int before = block_before[blockIdx.x] + __popc(bits & ((1u << lane) - 1u)) - lefts_before[at];
+      for (int w = 0; w < warp; ++w) before += sums[w];
+      const bool goes = ((bits >> lane) & 1u) != 0;
+      to = goes ? node.begin + before : node.begin + n_left[at] + (place - node.begin - before);
+      next = child[2 * at + (goes ? 0 : 1)];
     }
   }
   next_rows[to] = rows[place];

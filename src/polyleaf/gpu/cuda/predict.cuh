@@ -90,33 +90,62 @@ __device__ void find_leaves(const Table<Value>& table, const Trees& trees, int64
     out[tree * table.n_rows + row] = find_leaf(table, values, row, trees, tree);
 }
 
-// Adds trees of all outputs, one after the other: the bits of the CPU. A lane looks for the leaf of its row; then the
-// lanes are outputs, and the warp adds the leaves of its 32 rows in turn. Blocks along y share the outputs.
-template <class Value>
-__device__ void add_trees(const Table<Value>& table, const Trees& trees, const float* leaf_values, int n_outputs,
-                          double* raw) {
+// The same node in 8 bytes, for float32 tables: `data` is the largest float32 number that goes left, or of a leaf
+// (`next` kLeaf) the bits of where its values begin. `next`: 15 bits of the feature, one of missing values, 16 of the
+// left child, counted within the tree.
+struct __align__(8) SmallNode {
+  float data;
+  uint32 next;
+};
+
+constexpr uint32 kLeaf = 0xffffffffu;
+
+// Adds trees of all outputs, one after the other: the bits of the CPU. A lane looks for the leaf of its row; then
+// kLanes lanes are outputs, and the warp adds the leaves of its rows, 32 / kLanes of them at a time. Blocks along y
+// share the outputs.
+template <int kLanes>
+__device__ void add_trees(const Table<float>& table, const SmallNode* nodes, const int64* node_begin, int first_tree,
+                          int n_trees, const float* leaf_values, int n_outputs, double* raw) {
   extern __shared__ double memory[];
-  Value* values = reinterpret_cast<Value*>(memory);
+  float* values = reinterpret_cast<float*>(memory);
   stage_rows(table, values);
+  constexpr int kRows = 32 / kLanes;
   const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x, first_row = row - threadIdx.x % 32;
-  const int output = blockIdx.y * 32 + threadIdx.x % 32;
+  const int lane = threadIdx.x % 32, output = blockIdx.y * kLanes + lane % kLanes, in_turn = lane / kLanes;
   const bool is_output = output < n_outputs;
-  double sums[32];
+  const float* own = table.cells + static_cast<int64>(row) * table.row_stride;
+  double sums[kLanes];
 #pragma unroll
-  for (int r = 0; r < 32; ++r)
-    sums[r] = is_output && first_row + r < table.n_rows ? raw[(first_row + r) * n_outputs + output] : 0.0;
-  for (int tree = 0; tree < trees.n_trees; ++tree) {
-    const int leaf = row < table.n_rows ? static_cast<int>(find_leaf(table, values, row, trees, tree)) : 0;
+  for (int r = 0; r < kLanes; ++r) {
+    const uint64 of = first_row + r * kRows + in_turn;
+    sums[r] = is_output && of < table.n_rows ? raw[of * n_outputs + output] : 0.0;
+  }
+  for (int tree = first_tree; tree < first_tree + n_trees; ++tree) {
+    int leaf = 0;
+    if (row < table.n_rows) {
+      const SmallNode* of_tree = nodes + node_begin[tree];
+      SmallNode node = of_tree[0];
+      while (node.next != kLeaf) {
+        const int feature = static_cast<int>(node.next & 0x7fffu);
+        const float value =
+            table.staged != 0 ? values[feature * blockDim.x + threadIdx.x] : own[feature * table.column_stride];
+        const bool left = isnan(value) ? (node.next & 0x8000u) != 0 : value <= node.data;
+        node = of_tree[(node.next >> 16) + (left ? 0 : 1)];
+      }
+      leaf = __float_as_int(node.data);
+    }
     __syncwarp();
 #pragma unroll
-    for (int r = 0; r < 32; ++r) {
-      const int begin = __shfl_sync(kAllLanes, leaf, r);
+    for (int r = 0; r < kLanes; ++r) {
+      const int begin = __shfl_sync(kAllLanes, leaf, r * kRows + in_turn);
       if (is_output) sums[r] += static_cast<double>(leaf_values[begin + output]);
     }
   }
 #pragma unroll
-  for (int r = 0; r < 32; ++r)
-    if (is_output && first_row + r < table.n_rows) raw[(first_row + r) * n_outputs + output] = sums[r];
+  for (int r = 0; r < kLanes; ++r) {
+    const uint64 of = first_row + r * kRows + in_turn;
+    if (is_output && of < table.n_rows) raw[of * n_outputs + output] = sums[r];
+  }
 }
 
 }  // namespace polyleaf
@@ -130,15 +159,6 @@ extern "C" __global__ void find_leaves32(const float* cells, int64 row_stride, i
               {nodes, node_begin, category_bits, first, n_trees}, out);
 }
 
-extern "C" __global__ void add_trees32(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
-                                       int n_features, int staged, const polyleaf::PackedNode* nodes,
-                                       const int64* node_begin, const uint32* category_bits, int first, int n_trees,
-                                       const float* values, int n_outputs, double* raw) {
-  using namespace polyleaf;
-  add_trees(Table<float>{cells, row_stride, column_stride, n_rows, n_features, staged},
-            {nodes, node_begin, category_bits, first, n_trees}, values, n_outputs, raw);
-}
-
 extern "C" __global__ void find_leaves64(const double* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
                                          int n_features, int staged, const polyleaf::PackedNode* nodes,
                                          const int64* node_begin, const uint32* category_bits, int first, int n_trees,
@@ -148,13 +168,28 @@ extern "C" __global__ void find_leaves64(const double* cells, int64 row_stride, 
               {nodes, node_begin, category_bits, first, n_trees}, out);
 }
 
-extern "C" __global__ void add_trees64(const double* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
-                                       int n_features, int staged, const polyleaf::PackedNode* nodes,
-                                       const int64* node_begin, const uint32* category_bits, int first, int n_trees,
-                                       const float* values, int n_outputs, double* raw) {
-  using namespace polyleaf;
-  add_trees(Table<double>{cells, row_stride, column_stride, n_rows, n_features, staged},
-            {nodes, node_begin, category_bits, first, n_trees}, values, n_outputs, raw);
+extern "C" __global__ void add_trees_by_8(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
+                                          int n_features, int staged, const polyleaf::SmallNode* nodes,
+                                          const int64* node_begin, int first, int n_trees, const float* values,
+                                          int n_outputs, double* raw) {
+  polyleaf::add_trees<8>({cells, row_stride, column_stride, n_rows, n_features, staged}, nodes, node_begin, first,
+                         n_trees, values, n_outputs, raw);
+}
+
+extern "C" __global__ void add_trees_by_16(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
+                                           int n_features, int staged, const polyleaf::SmallNode* nodes,
+                                           const int64* node_begin, int first, int n_trees, const float* values,
+                                           int n_outputs, double* raw) {
+  polyleaf::add_trees<16>({cells, row_stride, column_stride, n_rows, n_features, staged}, nodes, node_begin, first,
+                          n_trees, values, n_outputs, raw);
+}
+
+extern "C" __global__ void add_trees_by_32(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
+                                           int n_features, int staged, const polyleaf::SmallNode* nodes,
+                                           const int64* node_begin, int first, int n_trees, const float* values,
+                                           int n_outputs, double* raw) {
+  polyleaf::add_trees<32>({cells, row_stride, column_stride, n_rows, n_features, staged}, nodes, node_begin, first,
+                          n_trees, values, n_outputs, raw);
 }
 
 // Adds the values of leaves to scores in units, tree after tree: the bits of the CPU. `lanes`: threads of a row, a

@@ -29,6 +29,9 @@ struct ScanSpace {
   int lowest[kWarps];
 };
 
+// Whether the product of two such denominators is positive and within range.
+__device__ inline bool is_moderate(double denominator) { return denominator > 1e-100 && denominator < 1e100; }
+
 // A warp has 32 bins. Its lanes are parts of W: each takes W bins, and of these one output a lane.
 template <int W, bool Diagonal, bool Missing>
 __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, Best* out) {
@@ -106,7 +109,9 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
       const double l = soft_threshold(sum_g, alpha), r = soft_threshold(all_g - sum_g, alpha);
       if (!Diagonal) return factor * (l * l * inverse_left + r * r * inverse_right);
       const double left_h = sum_h * unit;
-      return factor * (score_term(l, left_h + o.reg_lambda) + score_term(r, all_h - left_h + o.reg_lambda));
+      const double left = left_h + o.reg_lambda, right = all_h - left_h + o.reg_lambda;
+      if (is_moderate(left) && is_moderate(right)) return factor * score_terms(l, left, r, right);
+      return factor * (score_term(l, left) + score_term(r, right));
     };
     const auto of_bin = [&](double value, int b) { return Diagonal ? 0.0 : __shfl_sync(kAllLanes, value, b, W); };
 #pragma unroll
