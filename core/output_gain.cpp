@@ -22,30 +22,39 @@ void share_gains(const GainTerms& terms, const Order& order, const double* leaf_
   tree.output_gain.assign(tree.gain_feature.size() * d, 0.0);
 
   const bool sparse = !tree.outputs.empty();
-  std::vector<double> gradient(n_nodes), hessian(n_nodes), term(n_nodes);
-  for (std::size_t j = 0; j < d; ++j) {
-    const double alpha = terms.reg_alpha / terms.unit[j];
-    for (std::size_t i = n_nodes; i-- > 0;) {  // children before their parents
-      if (tree.left[i] < 0) {
-        const double* sum = leaf_sums + static_cast<std::size_t>(tree.leaf[i]) * stride;
-        gradient[i] = sum[j];
-        hessian[i] = terms.own_hessian ? sum[d + j] : sum[2 * d];
-      } else {
-        const auto left = static_cast<std::size_t>(tree.left[i]);
-        gradient[i] = gradient[left] + gradient[left + 1];
-        hessian[i] = hessian[left] + hessian[left + 1];
+  // Per node and output, children before their parents.
+  std::vector<double> gradient(n_nodes * d), hessian(n_nodes * d), term(n_nodes * d);
+  for (std::size_t i = n_nodes; i-- > 0;) {
+    const Node& node = *order.nodes[i];
+    double* own_gradient = gradient.data() + i * d;
+    double* own_hessian = hessian.data() + i * d;
+    if (tree.left[i] < 0) {
+      const double* sum = leaf_sums + static_cast<std::size_t>(tree.leaf[i]) * stride;
+      std::copy(sum, sum + d, own_gradient);
+      if (terms.own_hessian)
+        std::copy(sum + d, sum + 2 * d, own_hessian);
+      else
+        std::fill(own_hessian, own_hessian + d, sum[2 * d]);
+    } else {
+      const std::size_t left = static_cast<std::size_t>(tree.left[i]) * d;
+      for (std::size_t j = 0; j < d; ++j) {
+        own_gradient[j] = gradient[left + j] + gradient[left + d + j];
+        own_hessian[j] = hessian[left + j] + hessian[left + d + j];
       }
-      const Node& node = *order.nodes[i];
-      const double denominator = hessian[i] + terms.reg_lambda;
-      double value = leaf_value(soft_threshold(gradient[i], alpha), denominator);
+    }
+    for (std::size_t j = 0; j < d; ++j) {
+      const double alpha = terms.reg_alpha / terms.unit[j];
+      const double denominator = own_hessian[j] + terms.reg_lambda;
+      double value = leaf_value(soft_threshold(own_gradient[j], alpha), denominator);
       if (!node.bounds.low.empty())
         value = bounded(value, node.bounds.low[j] * terms.bound_unit[j], node.bounds.high[j] * terms.bound_unit[j]);
       const bool held = !sparse || std::binary_search(node.held.begin(), node.held.end(), static_cast<std::int32_t>(j));
-      term[i] = held ? value_term(gradient[i], denominator, alpha, value) : 0.0;
-      if (tree.left[i] < 0) continue;
-      const auto left = static_cast<std::size_t>(tree.left[i]);
-      tree.output_gain[row[i] * d + j] += 0.5 * (term[left] + term[left + 1] - term[i]);
+      term[i * d + j] = held ? value_term(own_gradient[j], denominator, alpha, value) : 0.0;
     }
+    if (tree.left[i] < 0) continue;
+    const double* of_left = term.data() + static_cast<std::size_t>(tree.left[i]) * d;
+    double* out = tree.output_gain.data() + row[i] * d;
+    for (std::size_t j = 0; j < d; ++j) out[j] += 0.5 * (of_left[j] + of_left[d + j] - term[i * d + j]);
   }
 }
 

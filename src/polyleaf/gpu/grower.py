@@ -21,6 +21,7 @@ from polyleaf.growth.tree import MOST_OUTPUT_GAINS, Tree, TreeRules
 
 _THREADS = 256
 _UNLIMITED = 2**30
+_ADD_PARTS = 16  # of a piece of a leaf, to which its values are added at a time
 
 
 def shape_of(matrix_shape: tuple[int, int, int], n_outputs: int, layout: Layout, rules: TreeRules) -> Shape:
@@ -276,7 +277,7 @@ class _Leaves:
         """Add the values of the leaves to the scores of their rows."""
         launch(
             kernel("leaves.cuh", "add_leaves"),
-            (self.n_works,),
+            (self.n_works, _ADD_PARTS),
             _THREADS,
             self.works,
             self.rows,

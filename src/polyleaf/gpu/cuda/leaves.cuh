@@ -75,14 +75,15 @@ extern "C" __global__ void value_leaves(const int* first_work, const double* sum
   if (output == 0) out[2 * n_outputs] = weight;
 }
 
-// Adds the values of leaves to the scores of their rows, a warp a row.
+// Adds the values of leaves to the scores of their rows, a warp a row. Blocks along y share the rows of a piece.
 extern "C" __global__ void add_leaves(const polyleaf::Work* works, const uint32* rows, const float* values,
                                       const double* unit, int n_outputs, uint64 raw_stride, double* raw) {
   using namespace polyleaf;
   const Work work = works[blockIdx.x];
   const float* value = values + static_cast<uint64>(work.target) * n_outputs;
   const int lane = threadIdx.x & 31;
-  for (uint32 i = work.begin + (threadIdx.x >> 5); i < work.end; i += blockDim.x >> 5) {
+  const uint32 n_warps = gridDim.y * (blockDim.x >> 5);
+  for (uint32 i = work.begin + blockIdx.y * (blockDim.x >> 5) + (threadIdx.x >> 5); i < work.end; i += n_warps) {
     double* row = raw + rows[i] * raw_stride;
     for (int j = lane; j < n_outputs; j += 32) row[j] += unit[j] * static_cast<double>(value[j]);
   }
