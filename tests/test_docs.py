@@ -2,7 +2,8 @@
 figures exist, and the site builds without a warning.
 
 The Python blocks of a page run in order, in one namespace and in an empty folder. A block of the language
-``text`` right below a Python block is what that block prints, to the letter.
+``text`` right below a Python block is what that block prints, to the letter. Where a page says that its
+examples are for a GPU and there is none, they are compiled only, and the test is skipped.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ import textwrap
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
 import polyleaf
 import polyleaf.estimators
-from polyleaf import cli
+from polyleaf import cli, device
+from polyleaf.gpu.runtime import GpuError
 from polyleaf.params import parameters_of
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +38,7 @@ EXECUTED = [ROOT / "README.md", *DOCS]
 # Pages of the site; what they say about commands, files and figures is looked at too.
 PAGES = [*EXECUTED, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("benchmarks/*.md"))]
 LANGUAGES = {"python", "text", "sh"}
+FOR_A_GPU = "<!-- examples for a GPU -->"
 PARAMETERS = {**parameters_of("classifier"), **parameters_of("regressor")}
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<info>.*?) *$")
@@ -89,6 +93,11 @@ def _blocks(page: Path) -> list[Block]:
 # --- examples ----------------------------------------------------------------------------------------------
 
 
+def _compiled(block: Block, name: str) -> CodeType:
+    # Blank lines in front: errors name the line of the page.
+    return compile("\n" * (block.line - 1) + block.text, name, "exec")
+
+
 def run_page(blocks: list[Block], name: str) -> None:
     """Run the Python blocks of a page, and compare what they print with the text below them."""
     namespace: dict[str, object] = {"__name__": "__main__"}
@@ -96,8 +105,7 @@ def run_page(blocks: list[Block], name: str) -> None:
         if block.language != "python":
             continue
         printed = io.StringIO()
-        # Blank lines in front: errors name the line of the page.
-        code = compile("\n" * (block.line - 1) + block.text, name, "exec")
+        code = _compiled(block, name)
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
         shown = blocks[i + 1] if i + 1 < len(blocks) else None
@@ -105,10 +113,24 @@ def run_page(blocks: list[Block], name: str) -> None:
             assert printed.getvalue() == shown.text, f"{name}, line {shown.line}: the block above prints this"
 
 
+def skip_without_gpu(markdown: str, name: str) -> None:
+    """Compile the examples of a page for a GPU, and skip the test where there is none."""
+    if FOR_A_GPU not in markdown:
+        return
+    for block in read_blocks(markdown):
+        if block.language == "python":
+            _compiled(block, name)
+    try:
+        device.require_gpu()
+    except (ImportError, GpuError) as error:
+        pytest.skip(f"the examples of {name} were compiled, not run: {error}")
+
+
 @_each([page for page in EXECUTED if any(block.language == "python" for block in _blocks(page))])
 def test_examples_run_and_print_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    skip_without_gpu(page.read_text(encoding="utf-8"), _name(page))
     monkeypatch.chdir(tmp_path)
     run_page(_blocks(page), _name(page))
 
@@ -152,6 +174,22 @@ def test_examples_of_the_docstrings() -> None:
 def test_a_wrong_page_is_found(page: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         run_page(read_blocks(page), "page")
+
+
+def test_examples_for_a_gpu_are_skipped_only_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = "```python\nprint(1)\n```\n"
+
+    def no_gpu() -> None:
+        raise GpuError("there is none")
+
+    monkeypatch.setattr(device, "require_gpu", no_gpu)
+    skip_without_gpu(block, "page")
+    with pytest.raises(pytest.skip.Exception, match="page were compiled, not run: there is none"):
+        skip_without_gpu(FOR_A_GPU + "\n" + block, "page")
+    with pytest.raises(SyntaxError):
+        skip_without_gpu(FOR_A_GPU + "\n" + block.replace("(1)", "("), "page")
+    monkeypatch.setattr(device, "require_gpu", lambda: None)
+    skip_without_gpu(FOR_A_GPU + "\n" + block, "page")
 
 
 def test_blocks_of_a_page_share_names_and_may_be_indented() -> None:
