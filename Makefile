@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(wildcard core/*.cpp core/*.hpp) CMakeLists.txt pyproject.toml
+SOURCES := $(wildcard core/*.cpp core/*.hpp src/polyleaf/rules/*.hpp) CMakeLists.txt pyproject.toml
 
 .PHONY: demo test lint docs bench sanitize clean
 

@@ -207,7 +207,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         resume : str or os.PathLike, default=None
             The file of a `polyleaf.callbacks.Checkpoint`: the run that wrote it goes on until there are
             `n_estimators` rounds. Data and parameters must be those of that run, except for `n_estimators`,
-            `callbacks`, `verbose`, `n_jobs`, `importance_type` and `warm_start`.
+            `callbacks`, `verbose`, `device`, `n_jobs`, `importance_type` and `warm_start`.
 
         Returns
         -------

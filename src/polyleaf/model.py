@@ -105,7 +105,7 @@ class Forest:
     gain_feature: npt.NDArray[np.int32] | None = None
     output_gain: npt.NDArray[np.float32] | None = None
     _packed: _core.ForestPredictor | None = field(default=None, init=False, repr=False, compare=False)
-    on_gpu: Any = field(default=None, init=False, repr=False, compare=False)  # packed there, too
+    on_gpu: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by device
 
     @classmethod
     def from_trees(
@@ -359,7 +359,7 @@ class Forest:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"_packed": None, "on_gpu": None}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"_packed": None, "on_gpu": {}}
 
     @property
     def _predictor(self) -> _core.ForestPredictor:

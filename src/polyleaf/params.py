@@ -398,7 +398,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         Choice(("cpu", "cuda")),
         "cpu",
         '"cuda" trains and predicts on an NVIDIA GPU, through CuPy (``pip install "polyleaf[gpu]"``). The '
-        "model is the same either way, and its file says nothing of the device.",
+        "model is the same either way, and a loaded one predicts on the CPU until this is set.",
     ),
     Parameter(
         "n_jobs",

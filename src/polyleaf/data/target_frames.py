@@ -114,6 +114,7 @@ def frame_maker(X: Any, otherwise: FrameKind | None) -> FrameMaker:
     library: Any = importlib.import_module(kind)
 
     def make(prediction: Array, names: Sequence[str]) -> Any:
+        prediction = on_host(prediction)
         columns = prediction[:, np.newaxis] if prediction.ndim == 1 else prediction
         if kind == "pandas":
             index = X.index if frame_kind(X) == "pandas" else None

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.gpu.matrix import DeviceMatrix
-from polyleaf.gpu.memory import GROUP, MOST_NODES, HistogramPlan, Shape
+from polyleaf.gpu.memory import BEST_BYTES, GROUP, MOST_NODES, HistogramPlan, Shape
 from polyleaf.gpu.quantize import Payload
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch, recorded
 from polyleaf.growth.tree import TreeRules
@@ -20,7 +20,6 @@ _MOST_BLOCKS = 60000  # of a grid in its second and third direction
 _SMALL_LEVEL = 256  # the host asks how many nodes a level has where it could have more
 _LARGEST_PIECE, _SMALLEST_PIECE = 8192, 2048  # rows that one block adds up: a multiple of its threads
 _TURNS = 5  # blocks that each processor gets of the root, or more
-_BEST_BYTES = 24
 _HEAD = 64  # bytes of the state before the nodes: two levels, and the problems of the gradients
 _SMALL_STATE = 2**16  # bytes of the state that are fetched together
 
@@ -123,7 +122,7 @@ class LevelGrower:
         self._n_left = cp.empty(most + 2, dtype=cp.int32)
         self._lefts_before = cp.empty(most + 2, dtype=cp.int32)
         self._pairs = cp.empty(3 * most + 3, dtype=cp.int32)
-        self._found = cp.empty(plan.slice_nodes * shape.n_features * _BEST_BYTES, dtype=cp.uint8)
+        self._found = cp.empty(plan.slice_nodes * shape.n_features * BEST_BYTES, dtype=cp.uint8)
         self._totals = cp.empty(plan.slice_nodes * shape.layout.n_channels, dtype=cp.int32)
         lanes = shape.layout.lanes
         per_block = _features_per_block(shape.n_bins * lanes * 4)
@@ -343,7 +342,7 @@ class LevelGrower:
         shape, matrix, payload = self._shape, self._matrix, search.payload
         n_channels, n_bins = shape.layout.n_channels, shape.n_bins
         if search.mask is not None:
-            self._found[: n_nodes * shape.n_features * _BEST_BYTES].fill(255)  # NaN: not looked at
+            self._found[: n_nodes * shape.n_features * BEST_BYTES].fill(255)  # NaN: not looked at
         room = len(histograms) * 4 // (shape.group_bytes * n_nodes)
         step = max(1, min(search.n_groups, room))
         scores = (search.outputs, payload.factor, payload.hessian_unit, search.alpha, payload.weight_unit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GROUP = 4  # features whose codes stand side by side
+BEST_BYTES = 24  # the best split of a node by a feature
 LEAF_PIECE = 1024  # rows of a leaf that are summed together, as on the CPU
 COLUMN_PIECE = 256  # rows of a partial sum of an output
 
@@ -128,6 +129,11 @@ class Shape:
         return GROUP * self.n_bins * self.layout.n_channels * 4
 
     @property
+    def found_bytes(self) -> int:
+        """What the search of a node leaves behind: its best split by each feature, and its sums."""
+        return self.n_features * BEST_BYTES + self.layout.n_channels * 4
+
+    @property
     def data_bytes(self) -> int:
         """The table, targets, scores and gradients."""
         n, d, k = self.n_rows, self.n_outputs, self.layout.n_outputs
@@ -179,21 +185,23 @@ def plan_histograms(shape: Shape, free_bytes: int, *, with_data: bool) -> Histog
     """
     needed = shape.work_bytes + (shape.data_bytes if with_data else 0)
     budget = int(free_bytes * _USABLE) - needed
-    if budget < shape.group_bytes:
+    if budget < shape.group_bytes + shape.found_bytes:
         raise MemoryError(
             f"device='cuda': {shape.n_rows} rows x {shape.n_features} features -> {shape.n_outputs} outputs "
-            f"need {_gib(needed)} of device memory and at least {_gib(shape.group_bytes)} for histograms, "
-            f"but {_gib(free_bytes)} are free; use device='cpu', or fewer rows or outputs."
+            f"need {_size(needed)} of device memory and at least {_size(shape.group_bytes)} for histograms, "
+            f"but {_size(free_bytes)} are free; use device='cpu', or fewer rows or outputs."
         )
     node_bytes = shape.group_bytes * shape.n_groups
     last = min(shape.depth, _DEEP) - 1
     both = shape.likely_nodes_at(last) + (shape.likely_nodes_at(last - 1) if last > 0 else 0)
-    n_bytes = min(budget, max(both, 1) * node_bytes)
+    share = node_bytes / (node_bytes + shape.found_bytes)  # of histograms in what a node takes
+    room = max(int(budget * share), shape.group_bytes)
+    n_bytes = min(room, max(both, 1) * node_bytes)
     slice_nodes = max(1, min(n_bytes // node_bytes, shape.nodes_at(last), MOST_NODES))
     slice_groups = min(shape.n_groups, n_bytes // shape.group_bytes)
     n_bytes = n_bytes // shape.group_bytes * shape.group_bytes
     return HistogramPlan(n_bytes, slice_nodes, slice_groups)
 
 
-def _gib(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:.2f} GiB"
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.2f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.2f} MiB"

@@ -230,9 +230,11 @@ def _rows_at_once(table: npt.NDArray[Any], n_outputs: int) -> int:
 
 
 def _packed(forest: Forest) -> GpuPredictor:
-    if forest.on_gpu is None:
-        forest.on_gpu = GpuPredictor(forest)
-    packed: GpuPredictor = forest.on_gpu
+    """Return the forest on the present device, to which it is copied once."""
+    device = int(cupy().cuda.Device().id)
+    if device not in forest.on_gpu:
+        forest.on_gpu[device] = GpuPredictor(forest)
+    packed: GpuPredictor = forest.on_gpu[device]
     return packed
 
 
@@ -249,6 +251,12 @@ class GpuScores:
 
     def __init__(self, table: Any, start: FloatArray) -> None:
         cp = cupy()
+        needed = table.size * 8 + len(table) * len(start) * 8
+        if needed > free_memory():
+            raise MemoryError(
+                f"device='cuda': an evaluation set of {len(table)} rows x {table.shape[1]} features needs "
+                f"{needed / 2**30:.2f} GiB of device memory, but {free_memory() / 2**30:.2f} GiB are free."
+            )
         self._table = device_table(table)
         self._scores = cp.empty((len(table), len(start)))
         self._scores[:] = cp.asarray(start)

@@ -20,10 +20,11 @@ from polyleaf.gpu.memory import Layout, plan_histograms
 from polyleaf.gpu.predictor import GpuScores, predict_raw
 from polyleaf.gpu.runtime import cupy, free_memory
 from polyleaf.growth.arrays import Arrays
+from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model import Forest
 from polyleaf.monitor import HostScores, Scores
-from polyleaf.run_settings import Dataset
+from polyleaf.run_settings import Dataset, Settings
 from polyleaf.trainer import Trainer, bin_data
 
 _BINNING_BYTES = 2**32  # of device memory to sort columns in
@@ -32,13 +33,16 @@ _BINNING_BYTES = 2**32  # of device memory to sort columns in
 class GpuTrainer(Trainer):
     """A trainer whose table, scores, gradients and growing trees are on the device."""
 
+    def __init__(self, data: Dataset, loss: Loss, settings: Settings, base: FloatArray) -> None:
+        super().__init__(data, loss, settings, base)
+        self._check_memory()  # before anything is copied
+
     def _arrays(self) -> Arrays:
         return GpuArrays()
 
     def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
-        """Bin the table, copy it and set up the scores, once it is clear that the device can hold them."""
+        """Bin the table (unless it is binned already) and set up the scores, on the device."""
         settings = self._settings
-        self._check_memory()
         on_device = self._binned() if matrix is None else DeviceMatrix.of_table(matrix, settings.n_threads)
         self._grower: Any = GpuTreeGrower(on_device, settings.rules(), settings.learning_rate)
         self._device_loss = DeviceLoss(self._loss, self._data.y, settings.n_threads)
