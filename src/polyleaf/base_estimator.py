@@ -36,7 +36,7 @@ from polyleaf.data.category_values import (
     learn_categories,
     resolve_categorical,
 )
-from polyleaf.data.device_arrays import chosen_rows, is_device_array, on_host
+from polyleaf.data.device_arrays import chosen_rows, on_host
 from polyleaf.data.inputs import (
     Array,
     EvalInput,
@@ -627,15 +627,6 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             evals_result=result.evals_result,
         )
 
-    def _linked(self, raw: FloatArray) -> FloatArray:
-        """Return predictions from raw scores, where these are."""
-        if is_device_array(raw):
-            from polyleaf.gpu.links import predicted  # which needs CuPy
-
-            prediction: FloatArray = predicted(self._link(), raw)
-            return prediction
-        return self._link().predict(raw)
-
     def _link(self) -> Loss:
         """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""
         # A callable objective is not in a file: its link is that of the kind of target.
@@ -686,13 +677,25 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         return table, rounds, threads
 
     def _raw(self, X: object, n_rounds: int | None) -> FloatArray:
+        """Return the raw scores."""
+        return self._scored(X, n_rounds, None)
+
+    def _predicted(self, X: object, n_rounds: int | None) -> FloatArray:
+        """Return values or probabilities of shape (rows, outputs)."""
+        self._check_is_fitted()
+        # Building the loss takes longer than predicting a row.
+        is_raw = self._coding.kind == "regression" and self._loss_name in IDENTITY_LINK
+        return self._scored(X, n_rounds, None if is_raw else self._link())
+
+    def _scored(self, X: object, n_rounds: int | None, link: Loss | None) -> FloatArray:
         table, rounds, threads = self._ready(X, n_rounds)
         if self._uses_gpu(table):
-            from polyleaf.gpu.predictor import predict_raw  # which needs CuPy
+            from polyleaf.gpu.predictor import predict  # which needs CuPy
 
-            scores: FloatArray = predict_raw(self._forest, table, rounds)
-            return scores
-        return self._forest.predict_raw(table, n_rounds=rounds, n_threads=threads)
+            predictions: FloatArray = predict(self._forest, table, rounds, link)
+            return predictions
+        raw = self._forest.predict_raw(table, n_rounds=rounds, n_threads=threads)
+        return raw if link is None else link.predict(raw)
 
     def _uses_gpu(self, table: object) -> bool:
         """Whether the GPU predicts; the CPU does it for sparse tables, whose rows are made dense."""

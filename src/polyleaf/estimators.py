@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from polyleaf.base_estimator import IDENTITY_LINK, BasePolyleaf, EvalMetric, Objective
+from polyleaf.base_estimator import BasePolyleaf, EvalMetric, Objective
 from polyleaf.boosting import TrainingResult
 from polyleaf.constraints import InteractionConstraints, MonotoneConstraints
 from polyleaf.data.category_values import Categories
@@ -188,7 +188,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
             (n_rows, n_targets * m), the levels of the first target first.
         """
         make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
-        prediction = self._shaped(self._raw(X, n_rounds))
+        prediction = self._shaped(self._predicted(X, n_rounds))
         if make_frame is None:
             return prediction
         return make_frame(prediction, self._coding.columns_of_predictions())
@@ -205,19 +205,19 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Weights of rows or cells.
         """
-        prediction = on_host(self._linked(self._raw(X, None)))
+        prediction = on_host(self._predicted(X, None))
         if prediction.shape[1] != self._coding.width:
             raise ValueError("score: several quantiles of a target have no R2; use a metric of quantiles.")
         return self._score("r2", prediction, y, sample_weight)
 
     def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[FloatArray]:
         """Return an iterator over the predictions after each round; parameters as in `predict`."""
-        return map(self._shaped, self._staged_raw(X, n_rounds))
+        self._check_is_fitted()
+        link = self._link()
+        return (self._shaped(link.predict(raw)) for raw in self._staged_raw(X, n_rounds))
 
-    def _shaped(self, raw: FloatArray) -> FloatArray:
-        if self._loss_name not in IDENTITY_LINK:  # building the loss takes longer than predicting a row
-            raw = self._linked(raw)
-        return raw[:, 0] if self._coding.ndim == 1 and raw.shape[1] == 1 else raw
+    def _shaped(self, prediction: FloatArray) -> FloatArray:
+        return prediction[:, 0] if self._coding.ndim == 1 and prediction.shape[1] == 1 else prediction
 
 
 @documented("classifier")
@@ -437,7 +437,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             of the labels.
         """
         make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
-        probability = self._probabilities(self._raw(X, n_rounds))
+        probability = self._probabilities(self._predicted(X, n_rounds))
         if make_frame is None:
             return probability
         return make_frame(probability, self._coding.columns_of_probabilities())
@@ -479,7 +479,9 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
 
     def staged_predict_proba(self, X: Any, *, n_rounds: int | None = None) -> Iterator[FloatArray]:
         """Return an iterator over the probabilities after each round; parameters as in `predict`."""
-        return map(self._probabilities, self._staged_raw(X, n_rounds))
+        self._check_is_fitted()
+        link = self._link()
+        return (self._probabilities(link.predict(raw)) for raw in self._staged_raw(X, n_rounds))
 
     def _coding_of_fit(self) -> TargetCoding:
         self._check_is_fitted()
@@ -503,8 +505,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             return looked_up(self._coding.decode(np.arange(self._coding.width)), codes)
         return self._coding.decode(codes)
 
-    def _probabilities(self, raw: FloatArray) -> FloatArray:
-        probability = np.clip(self._linked(raw), 0.0, 1.0)
+    def _probabilities(self, prediction: FloatArray) -> FloatArray:
+        probability = np.clip(prediction, 0.0, 1.0)
         return np.hstack([1 - probability, probability]) if self._coding.kind == "binary" else probability
 
 

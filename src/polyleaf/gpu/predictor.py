@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
+from polyleaf.losses import Loss
+from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy
 from polyleaf.model import Forest
 
 _THREADS = 256
@@ -190,8 +192,8 @@ def device_table(table: Any) -> Any:
     return cp.asarray(table).astype(np.float32 if small else np.float64)
 
 
-def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:
-    """Return the raw scores of the rows of a table, float64 of shape (rows, outputs).
+def predict(forest: Forest, table: Any, n_rounds: int | None = None, link: Loss | None = None) -> Any:
+    """Return the raw scores of the rows of a table, or predictions by them: float64 of shape (rows, outputs).
 
     Parameters
     ----------
@@ -201,6 +203,8 @@ def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:
         Where the scores are to be returned, too. A NumPy table is copied some rows at a time.
     n_rounds : int or None
         Rounds to use; None: all.
+    link : Loss or None
+        Whose predictions to return; None: raw scores.
     """
     cp = cupy()
     predictor = _packed(forest)
@@ -212,7 +216,8 @@ def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:
         raw = cp.empty((len(rows), forest.n_outputs))
         raw[:] = start
         predictor.add(device_table(rows), 0, end, raw)
-        return raw if unit is None else raw * unit
+        raw = raw if unit is None else raw * unit
+        return raw if link is None else _linked(link, raw)
 
     if isinstance(table, cp.ndarray):
         return scores(table)
@@ -221,6 +226,13 @@ def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:
     for first in range(0, len(table), step):
         out[first : first + step] = scores(table[first : first + step]).get()
     return out
+
+
+def _linked(loss: Loss, raw: Any) -> Any:
+    """Return what `loss.predict` returns, of a CuPy array."""
+    if isinstance(loss, BinaryCrossEntropy):  # whose function is none of NumPy's
+        return 1 / (1 + cupy().exp(-raw))
+    return loss.predict(raw)
 
 
 def _rows_at_once(table: npt.NDArray[Any], n_outputs: int) -> int:
