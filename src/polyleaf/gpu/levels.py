@@ -146,6 +146,7 @@ class LevelGrower:
     def begin(self, rows: Any) -> None:
         """Begin a tree on these rows (a uint32 CuPy array, ascending), or on all; no problem is known yet."""
         cp = cupy()
+        self._on_all_rows = rows is None
         if rows is not None:
             self._root, self._root_works, self._n_root_works = self._root_of(len(rows))
             self._n_places = len(rows)
@@ -177,9 +178,7 @@ class LevelGrower:
             self._alpha[:] = alpha
             alpha = self._alpha
         search = _Search(payload, alpha, self._outputs(payload, alpha is not None), *self._features(mask))
-        always_the_same = (
-            mask is None and self._n_places == self._shape.n_rows and not self._host_asks(self._shape.depth)
-        )
+        always_the_same = mask is None and self._on_all_rows and not self._host_asks(self._shape.depth)
         if not always_the_same:
             return self._visited(self._visit_levels(search) % 2)
         # The second tree is recorded, and from then on launched as a whole: launches cost the host most.
