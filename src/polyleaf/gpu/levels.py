@@ -178,7 +178,8 @@ class LevelGrower:
             self._alpha[:] = alpha
             alpha = self._alpha
         search = _Search(payload, alpha, self._outputs(payload, alpha is not None), *self._features(mask))
-        always_the_same = mask is None and self._on_all_rows and not self._host_asks(self._shape.depth)
+        depth = self._shape.depth
+        always_the_same = mask is None and self._on_all_rows and depth > 0 and not self._host_asks(depth)
         if not always_the_same:
             return self._visited(self._visit_levels(search) % 2)
         # The second tree is recorded, and from then on launched as a whole: launches cost the host most.
@@ -191,7 +192,7 @@ class LevelGrower:
                 graph = recorded(lambda: self._visit_levels(search))
                 self._graph = (arrays, graph)
             graph.launch()
-        return self._visited(self._shape.depth % 2)
+        return self._visited(depth % 2)
 
     def _host_asks(self, depth: int) -> bool:
         """Whether the host needs to know how many nodes a level has."""
