@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.data.device_arrays import is_device_array
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
 from polyleaf.losses import Loss
@@ -263,7 +264,8 @@ class GpuScores:
 
     def __init__(self, table: Any, start: FloatArray) -> None:
         cp = cupy()
-        needed = table.size * 8 + len(table) * len(start) * 8
+        copied = 0 if is_device_array(table) else table.size * 8
+        needed = copied + len(table) * len(start) * 8
         if needed > free_memory():
             raise MemoryError(
                 f"device='cuda': an evaluation set of {len(table)} rows x {table.shape[1]} features needs "
