@@ -29,6 +29,8 @@ import polyleaf.estimators
 from polyleaf import cli
 from polyleaf.params import parameters_of
 
+pytestmark = pytest.mark.cpu_only("pages of the documentation")
+
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 EXECUTED = [ROOT / "README.md", *DOCS]

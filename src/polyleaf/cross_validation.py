@@ -17,8 +17,10 @@ from sklearn.utils.validation import _num_samples
 from polyleaf.base_estimator import BasePolyleaf, Problem, check_measured
 from polyleaf.boosting import Run, TrainingResult
 from polyleaf.callbacks import CallbackError, CallbackList, all_callbacks
+from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
+from polyleaf.device import require_gpu
 from polyleaf.params import validate_params
 from polyleaf.run_settings import Dataset
 from polyleaf.trainer import bin_data
@@ -124,6 +126,10 @@ def cv(
     if metrics is not None:
         params["eval_metric"] = metrics
     validate_params(params, estimator._kind)
+    if params["device"] == "cuda":
+        require_gpu()
+    # Folds are cut on the host.
+    X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
     callbacks = all_callbacks(params["callbacks"], params["early_stopping_rounds"], int(params["verbose"]))
 
     problem = estimator._problem(X, y, sample_weight, params)

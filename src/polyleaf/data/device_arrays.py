@@ -29,8 +29,9 @@ def chosen_rows(table: Any, mask: npt.NDArray[np.bool_]) -> Any:
     return table[array_module(table).asarray(mask)] if is_device_array(table) else table[mask]
 
 
-def looked_up(labels: npt.NDArray[Any], codes: Any) -> Any:
+def looked_up(labels: npt.NDArray[Any], codes: Any) -> npt.NDArray[Any]:
     """Return the labels of codes, where the codes are if the labels are numbers."""
     if labels.dtype.kind in "biuf":
-        return array_module(codes).asarray(labels)[codes]
-    return labels[on_host(codes)]
+        found: npt.NDArray[Any] = array_module(codes).asarray(labels)[codes]
+        return found
+    return np.asarray(labels[on_host(codes)])
