@@ -409,12 +409,14 @@ VisitedTree make_visited_tree(const BinnedMatrix& matrix, const Vector<std::uint
   expect(n_nodes > 0 && nodes.shape(0) % sizeof(VisitedNode) == 0, "the size of the nodes");
   std::vector<VisitedNode> copied(n_nodes);
   std::memcpy(copied.data(), nodes.data(), nodes.shape(0));
+  std::vector<char> is_child(n_nodes, 0);  // nodes with two parents could make a tree of any size
   for (std::size_t i = 0; i < n_nodes; ++i) {
     const VisitedNode& node = copied[i];
     expect(node.begin <= node.end, "the rows of a node");
     if (node.left < 0) continue;
-    expect(static_cast<std::size_t>(node.left) > i && static_cast<std::size_t>(node.left) + 1 < n_nodes,
-           "a child is out of place");
+    const auto left = static_cast<std::size_t>(node.left);
+    expect(left > i && left + 1 < n_nodes && !is_child[left] && !is_child[left + 1], "a child is out of place");
+    is_child[left] = is_child[left + 1] = 1;
     expect(node.feature >= 0 && static_cast<std::size_t>(node.feature) < matrix.features.size() && node.bin >= 0,
            "a feature or bin is out of range");
   }

@@ -1,11 +1,76 @@
-"""Set up before polyleaf is imported."""
+"""Set up before polyleaf is imported; and `--device`: one suite, two devices.
+
+With ``--device cuda`` every estimator that is made without `device` trains and predicts on the GPU. A test
+that comes to an option which the GPU refuses is skipped, with the words of the refusal, and so are tests
+marked `cpu_only`.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 # Test processes run side by side: threads that wait should not take the core another one could use, and one
 # thread each is enough where a test does not ask for more.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="where estimators train and predict that are made without `device`",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say at once that there is no GPU where one is asked for."""
+    if config.getoption("--device") == "cuda":
+        from polyleaf.device import require_gpu
+
+        try:
+            require_gpu()
+        except (ImportError, RuntimeError) as error:
+            raise pytest.UsageError(f"--device cuda: {error}") from error
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--device") == "cpu":
+        return
+    for item in items:
+        marker = item.get_closest_marker("cpu_only")
+        if marker is not None:
+            item.add_marker(pytest.mark.skip(reason=f"cpu_only: {marker.args[0]}"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _default_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Make the GPU the default, and skip what it refuses."""
+    if request.config.getoption("--device") == "cpu":
+        yield
+        return
+    from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, base_estimator
+
+    refuse = base_estimator.refuse_on_gpu
+
+    def skip_what_is_refused(*arguments: Any, **options: Any) -> None:
+        try:
+            refuse(*arguments, **options)
+        except ValueError as error:
+            pytest.skip(str(error))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base_estimator, "refuse_on_gpu", skip_what_is_refused)
+        for estimator in (PolyleafRegressor, PolyleafClassifier, PolyleafMixed):
+            initialize: Any = estimator.__init__
+            parameters = inspect.signature(initialize).parameters.values()
+            defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+            patch.setattr(initialize, "__defaults__", tuple((defaults | {"device": "cuda"}).values()))
+        yield

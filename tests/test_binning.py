@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from polyleaf.data.binning import bin_table
 
+pytestmark = pytest.mark.cpu_only("the bins of the core")
+
 TINY = 5e-324  # the smallest number above 0
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 

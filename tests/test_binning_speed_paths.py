@@ -6,6 +6,8 @@ import pytest
 from polyleaf import _core
 from polyleaf.data.binning import bin_table
 
+pytestmark = pytest.mark.cpu_only("the bins of the core")
+
 INSTRUCTIONS = ("baseline", "avx2", "avx512")
 # Numbers of bins around the limits of the ways to search: cut by cut, two groups of 16, more than 16 groups.
 N_BINS = (2, 3, 16, 17, 19, 20, 21, 31, 33, 64, 255, 256, 257, 272, 300, 5000)

@@ -19,6 +19,8 @@ from polyleaf.data.category_values import (
 )
 from polyleaf.data.inputs import read_table, table_numbers
 
+pytestmark = pytest.mark.cpu_only("no model is trained")
+
 WORDS = ["red", None, "blue", "red", "green"]
 CODES = [2, np.nan, 0, 2, 1]
 

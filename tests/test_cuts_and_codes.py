@@ -5,6 +5,8 @@ import pytest
 
 from polyleaf import _core
 
+pytestmark = pytest.mark.cpu_only("the bins of the core")
+
 
 def mixed_table(n=2000, m=11):
     rng = np.random.default_rng(0)

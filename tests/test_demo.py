@@ -9,6 +9,8 @@ import pytest
 from polyleaf import demo, load_model
 from polyleaf.cli import main
 
+pytestmark = pytest.mark.cpu_only("the tour runs on the CPU")
+
 
 def test_demo_compares_strategies_and_takes_a_model_through_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

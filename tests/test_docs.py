@@ -32,6 +32,8 @@ from polyleaf import cli, device
 from polyleaf.gpu.runtime import GpuError
 from polyleaf.params import parameters_of
 
+pytestmark = pytest.mark.cpu_only("pages of the documentation")
+
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 EXECUTED = [ROOT / "README.md", *DOCS]

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.cpu_only("a stand-in for CuPy")
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 # Names as plain as `setup` or `report` are not left behind for other tests.
 _before = set(sys.modules)

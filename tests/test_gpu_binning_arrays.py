@@ -7,6 +7,8 @@ from polyleaf import _core
 from polyleaf.data.inputs import search_infinity
 from polyleaf.gpu.binning import check_table, column_parts, distinct_values, real_type
 
+pytestmark = pytest.mark.cpu_only("what it tests has NumPy arrays")
+
 REALS = (np.float32, np.float64)
 
 

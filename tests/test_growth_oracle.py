@@ -15,6 +15,8 @@ from polyleaf.growth.sampling import FeatureSample
 from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
 from problems import is_clear_cut, random_problem
 
+pytestmark = pytest.mark.cpu_only("it is the core that the oracle is compared with")
+
 
 def table_of(problem: Problem) -> npt.NDArray[np.float64]:
     """The codes as numbers: distinct values are few, so each gets a bin of its own."""

@@ -8,6 +8,8 @@ from sklearn.base import BaseEstimator
 
 from polyleaf.data.inputs import check_features, check_weights, read_eval_sets
 
+pytestmark = pytest.mark.cpu_only("no model is trained")
+
 
 class Host(BaseEstimator):
     """Takes n_features_in_ and feature_names_in_, as an estimator does."""

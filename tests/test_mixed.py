@@ -455,6 +455,7 @@ def test_other_bad_input_is_named():
 # --- parameters --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cpu_only("--device changes a default")
 def test_signature_and_docstring_are_those_of_the_table():
     signature = inspect.signature(PolyleafMixed.__init__).parameters
     in_code = {name: parameter.default for name, parameter in signature.items() if name != "self"}

@@ -26,6 +26,8 @@ from polyleaf.paper.stopping import Watch, best_round
 from polyleaf.paper.store import Record, Run, Store, StoreError
 from polyleaf.paper.synthetic import friedman1, nuswide_like, random_projection
 
+pytestmark = pytest.mark.cpu_only("the paper's experiments run on the CPU")
+
 TINY = Scale(
     name="quick",
     max_rounds=3,

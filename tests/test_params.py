@@ -19,6 +19,7 @@ def quadratic(y, raw):
     return raw - y, np.ones_like(raw)
 
 
+@pytest.mark.cpu_only("--device changes a default")
 @pytest.mark.parametrize("kind", KINDS)
 def test_signature_equals_table(kind):
     """The names, their order and the defaults of __init__ are those of the table."""

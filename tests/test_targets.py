@@ -15,6 +15,8 @@ from polyleaf.data.targets import (
     regression_coding,
 )
 
+pytestmark = pytest.mark.cpu_only("no model is trained")
+
 
 def coded(y, **options):
     labels = read_labels(y, len(y))

@@ -55,6 +55,7 @@ def test_init_model_from_a_file(name, tmp_path):
         assert_same_model(continued, fitted(case, BEFORE + AFTER))
 
 
+@pytest.mark.cpu_only("a loaded model goes on on the CPU")
 def test_loaded_model_is_warm(tmp_path):
     fitted(CASES["classes"], BEFORE).save_model(tmp_path / "model")
     model = load_model(tmp_path / "model").set_params(warm_start=True, n_estimators=BEFORE + AFTER)

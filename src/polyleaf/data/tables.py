@@ -68,6 +68,8 @@ class Table:
         """Return column `j` as the table holds it: a Series, a ChunkedArray, or an array."""
         if self.kind == "sparse":
             return self.source[:, [j]].toarray()[:, 0]
+        if self.kind == "cupy":
+            return self.source[:, j].get()
         return self.source[:, j] if self.kind == "array" else _native_column(self.source, self.kind, j)
 
 

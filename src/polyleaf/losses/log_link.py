@@ -72,7 +72,8 @@ class LogLink(Loss):
 
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return exp(f), which is always positive and finite."""
-        return np.asarray(np.exp(np.clip(raw, -LARGEST_SCORE, LARGEST_SCORE)))
+        prediction: FloatArray = np.exp(np.clip(raw, -LARGEST_SCORE, LARGEST_SCORE))
+        return prediction
 
 
 def check_range(objective: str, y: Array, weight: FloatArray | None, name: str) -> None:
