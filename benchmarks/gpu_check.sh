@@ -3,35 +3,47 @@
 #
 #   sh benchmarks/gpu_check.sh [FOLDER FOR THE REPORTS]
 #
-# No package index is asked: Python must have what pyproject.toml lists (the build requirements too), CuPy and pytest. Without
-# compute-sanitizer that part is left out. Ends with 0 if all went well.
+# No package index is asked: Python must have what pyproject.toml lists (the build requirements too), CuPy and pytest. With
+# PYTEST_WORKERS=n (and pytest-xdist) tests run n at a time. Without compute-sanitizer that part is left out. Ends with 0 if all
+# went well.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 out=${1:-$root/build/gpu-check}
 mkdir -p "$out"
-failed=0
+rm -f "$out"/*.failed
 
 step() {  # step NAME COMMAND...: runs it, keeps what it prints, and says how it ended
   name=$1
   shift
-  if "$@" >"$out/$name.log" 2>&1; then echo "$name: ok; $(tail -n 1 "$out/$name.log")"; else
-    failed=1
-    echo "$name: FAILED; see $out/$name.log"
-    tail -n 25 "$out/$name.log"
+  if "$@" >"$out/$name.log" 2>&1; then
+    echo "$name: ok: $(grep -v '^$' "$out/$name.log" | tail -n 1)"
+  else
+    touch "$out/$name.failed"
+    echo "$name: FAILED, see $out/$name.log"
+    tail -n 15 "$out/$name.log"
   fi
 }
 
+date -u "+%Y-%m-%d %H:%M UTC"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-step build python3 -m pip install --no-index --no-build-isolation --no-deps --quiet --upgrade --target "$root/build/gpu" "$root"
+step build python3 -m pip install --no-index --no-build-isolation --no-deps --quiet --upgrade \
+  --target "$root/build/gpu" "$root"
 export PYTHONPATH="$root/build/gpu${PYTHONPATH:+:$PYTHONPATH}"
 cd "$root" || exit 1
-step same-as-the-cpu python3 -m pytest -q -p no:cacheprovider tests/gpu
-step suite-on-the-gpu python3 -m pytest -q -p no:cacheprovider --device cuda tests/test_estimators.py tests/test_weights.py \
-  tests/test_warm_start.py tests/test_callbacks.py tests/test_checkpoint.py tests/test_cv.py tests/test_mixed.py \
-  tests/test_losses_with_missing_targets.py tests/test_sketch_and_sampling.py tests/test_importance.py
 if command -v compute-sanitizer >/dev/null; then
-  step memcheck compute-sanitizer --tool memcheck --error-exitcode 1 python3 benchmarks/gpu_small_runs.py
-  step racecheck compute-sanitizer --tool racecheck --error-exitcode 1 python3 benchmarks/gpu_small_runs.py
+  for tool in memcheck racecheck; do
+    step $tool compute-sanitizer --tool $tool --error-exitcode 1 python3 benchmarks/gpu_small_runs.py &
+  done
 fi
+workers=${PYTEST_WORKERS:+-n $PYTEST_WORKERS}
+# shellcheck disable=SC2086
+step same-as-the-cpu python3 -m pytest -p no:cacheprovider $workers tests/gpu
+# shellcheck disable=SC2086
+step suite-on-the-gpu python3 -m pytest -p no:cacheprovider --device cuda $workers tests/test_callbacks.py \
+  tests/test_warm_start.py tests/test_checkpoint.py tests/test_cv.py tests/test_importance.py \
+  tests/test_sketch_and_sampling.py tests/test_estimators.py tests/test_pairs.py
+wait
 step timing python3 benchmarks/gpu.py --quick --out "$out/gpu.md"
-exit $failed
+for failed in "$out"/*.failed; do
+  [ ! -e "$failed" ] || exit 1
+done
