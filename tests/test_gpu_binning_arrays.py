@@ -42,14 +42,14 @@ def test_distinct_values(order, n, real, weighted):
     units = rng.integers(1, 2**40, size=n) if weighted else None
     found = distinct_values(table, real, units, np)
     np.testing.assert_array_equal(table, before)
-    assert found.value.dtype == np.float64
+    assert found.value.dtype == real
     assert found.through.dtype == found.first.dtype == np.int64
     assert found.first[0] == 0
     assert found.first[-1] == len(found.value) == len(found.through)
     for j, column in enumerate(table.T):
         part = slice(found.first[j], found.first[j + 1])
         values, through = expected_values(column, np.ones(n) if units is None else units)
-        assert found.value[part].tobytes() == values.astype(np.float64).tobytes()  # zeros are positive
+        assert found.value[part].tobytes() == values.astype(real).tobytes()  # zeros are positive
         np.testing.assert_array_equal(found.through[part], through)
         assert found.has_missing[j] == np.isnan(column).any()
 
@@ -62,7 +62,7 @@ def test_other_numbers_are_converted(dtype):
     found = distinct_values(table, real, None, np)
     matrix = _core.bin_table(table.astype(real), None, 65534, 1)
     for j in range(2):
-        values = found.value[found.first[j] : found.first[j + 1]]
+        values = found.value[found.first[j] : found.first[j + 1]].astype(np.float64)
         np.testing.assert_array_equal(matrix.cuts(j), values[:-1] / 2 + values[1:] / 2)
 
 

@@ -690,9 +690,9 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     def _scored(self, X: object, n_rounds: int | None, link: Loss | None) -> FloatArray:
         table, rounds, threads = self._ready(X, n_rounds)
         if self._uses_gpu(table):
-            from polyleaf.gpu.predictor import predict  # which needs CuPy
+            from polyleaf.gpu.predictor import linked, predict_raw  # which need CuPy
 
-            predictions: FloatArray = predict(self._forest, table, rounds, link)
+            predictions: FloatArray = linked(link, predict_raw(self._forest, table, rounds))
             return predictions
         raw = self._forest.predict_raw(table, n_rounds=rounds, n_threads=threads)
         return raw if link is None else link.predict(raw)

@@ -45,7 +45,7 @@ class DistinctValues:
 
     Attributes
     ----------
-    value : float64 array
+    value : float32 or float64 array
         Of the first column, then of the second, ...
     through : int64 array
         Of each value: its weight and that of the smaller ones in its column.
@@ -164,29 +164,36 @@ def distinct_values(X: DeviceArray, real: type[Any], units: DeviceArray | None, 
         numpy or cupy.
     """
     n_rows = X.shape[0]
+    # Numbers as integers of the same order: CuPy's functions take the smallest float32 numbers for 0.
+    unsigned = np.uint32 if real is np.float32 else np.uint64
+    missing, sign = unsigned(np.iinfo(unsigned).max), unsigned(1) << unsigned(8 * unsigned(0).itemsize - 1)
     columns = X.T.astype(real, order="C", copy=True)
-    # Sorted by their bits: a NaN whose sign is set would come first.
-    columns[columns != columns] = np.nan
+    is_missing = columns != columns
+    keys = columns.view(unsigned)
+    keys[keys == sign] = 0  # -0.0 becomes 0.0
+    keys ^= xp.where(keys >= sign, missing, sign)
+    keys[is_missing] = missing
     if units is None:
         cumulative = None
-        for column in columns:
+        for column in keys:
             column.sort()
     else:
-        cumulative = xp.empty(columns.shape, dtype=np.int64)
-        for column, through in zip(columns, cumulative, strict=True):
+        cumulative = xp.empty(keys.shape, dtype=np.int64)
+        for column, through in zip(keys, cumulative, strict=True):
             order = xp.argsort(column)
             column[...] = column[order]
             through[...] = xp.cumsum(units[order])
-    last = columns == columns  # of the cells that hold the same value
-    last[:, :-1] &= columns[:, :-1] != columns[:, 1:]
-    first = xp.zeros(len(columns) + 1, dtype=np.int64)
+    last = keys != missing  # of the cells that hold the same value
+    last[:, :-1] &= keys[:, :-1] != keys[:, 1:]
+    first = xp.zeros(len(keys) + 1, dtype=np.int64)
     first[1:] = xp.cumsum(last.sum(axis=1))
     place = xp.flatnonzero(last)
+    found = keys.ravel()[place]
     return DistinctValues(
-        value=columns.ravel()[place].astype(np.float64) + 0.0,  # -0.0 becomes 0.0
+        value=(found ^ xp.where(found >= sign, sign, missing)).view(real),
         through=place % n_rows + 1 if cumulative is None else cumulative.ravel()[place],
         first=first,
-        has_missing=columns[:, -1] != columns[:, -1],
+        has_missing=keys[:, -1] == missing,
     )
 
 
@@ -198,7 +205,7 @@ def on_host(array: DeviceArray) -> npt.NDArray[Any]:
 def _choose_cuts(distinct: DistinctValues, max_bins: int, cuts: DeviceArray, n_cuts: DeviceArray) -> None:
     """Write the cut points of columns, padded with infinity, and their numbers."""
     launch(
-        kernel("bins.cuh", "choose_cuts"),
+        kernel("bins.cuh", f"choose_cuts_of_{distinct.value.dtype.name}"),
         (len(n_cuts),),
         _CUT_THREADS,
         distinct.value,

@@ -193,8 +193,8 @@ def device_table(table: Any) -> Any:
     return cp.asarray(table).astype(np.float32 if small else np.float64)
 
 
-def predict(forest: Forest, table: Any, n_rounds: int | None = None, link: Loss | None = None) -> Any:
-    """Return the raw scores of the rows of a table, or predictions by them: float64 of shape (rows, outputs).
+def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:
+    """Return the raw scores of the rows of a table, float64 of shape (rows, outputs).
 
     Parameters
     ----------
@@ -204,8 +204,6 @@ def predict(forest: Forest, table: Any, n_rounds: int | None = None, link: Loss 
         Where the scores are to be returned, too. A NumPy table is copied some rows at a time.
     n_rounds : int or None
         Rounds to use; None: all.
-    link : Loss or None
-        Whose predictions to return; None: raw scores.
     """
     cp = cupy()
     predictor = _packed(forest)
@@ -217,8 +215,7 @@ def predict(forest: Forest, table: Any, n_rounds: int | None = None, link: Loss 
         raw = cp.empty((len(rows), forest.n_outputs))
         raw[:] = start
         predictor.add(device_table(rows), 0, end, raw)
-        raw = raw if unit is None else raw * unit
-        return raw if link is None else _linked(link, raw)
+        return raw if unit is None else raw * unit
 
     if isinstance(table, cp.ndarray):
         return scores(table)
@@ -229,9 +226,14 @@ def predict(forest: Forest, table: Any, n_rounds: int | None = None, link: Loss 
     return out
 
 
-def _linked(loss: Loss, raw: Any) -> Any:
-    """Return what `loss.predict` returns, of a CuPy array."""
-    if isinstance(loss, BinaryCrossEntropy):  # whose function is none of NumPy's
+def linked(loss: Loss | None, raw: Any) -> Any:
+    """Return what a loss predicts by raw scores, where these are; None: the scores themselves.
+
+    The predictions of scores on the host have the bits of the CPU.
+    """
+    if loss is None:
+        return raw
+    if isinstance(loss, BinaryCrossEntropy) and is_device_array(raw):  # whose function is none of NumPy's
         return 1 / (1 + cupy().exp(-raw))
     return loss.predict(raw)
 

@@ -17,7 +17,7 @@ from polyleaf.gpu.grower import GpuTreeGrower, shape_of
 from polyleaf.gpu.losses import DeviceLoss
 from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import Layout, plan_histograms
-from polyleaf.gpu.predictor import GpuScores, predict
+from polyleaf.gpu.predictor import GpuScores, predict_raw
 from polyleaf.gpu.runtime import cupy, free_memory
 from polyleaf.growth.arrays import Arrays
 from polyleaf.losses import Loss
@@ -87,7 +87,7 @@ class GpuTrainer(Trainer):
         elif scipy.sparse.issparse(self._data.X):
             self._raw = cp.asarray(initial.predict_raw(self._data.X, n_threads=self._settings.n_threads))
         else:
-            self._raw = cp.asarray(predict(initial, self._data.X))
+            self._raw = cp.asarray(predict_raw(initial, self._data.X))
 
     def _gradients(self) -> tuple[Any, Any]:
         by_rule = (

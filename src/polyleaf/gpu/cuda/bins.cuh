@@ -70,14 +70,11 @@ __device__ void encode(const Real* x, long long row_stride, long long column_str
   }
 }
 
-}  // namespace polyleaf::bins
-
 // A block takes a column: its distinct values are value[first[column]], ..., value[first[column + 1] - 1], with the
 // weight of each together with those before it. Writes max_bins - 1 cuts, padded with infinity, and their number.
-extern "C" __global__ void choose_cuts(const double* value, const long long* through, const long long* first,
-                                       int max_bins, double* cuts, int* n_cuts) {
-  using namespace polyleaf;
-  using namespace polyleaf::bins;
+template <class Real>
+__device__ void choose_cuts(const Real* value, const long long* through, const long long* first, int max_bins,
+                            double* cuts, int* n_cuts) {
   __shared__ int found[kMostBins], heavy[kMostBins], bin_end[kMostBins];
   __shared__ int n_bins[kMostBins + 1], order[kMostBins + 1];
   __shared__ double remainder[kMostBins + 1];
@@ -103,8 +100,22 @@ extern "C" __global__ void choose_cuts(const double* value, const long long* thr
   if (thread == 0) n_ends = choose_bin_ends(values, max_bins, {heavy, n_heavy}, {n_bins, remainder, order}, bin_end);
   __syncthreads();
   for (int k = thread; k < max_bins - 1; k += n_threads)
-    cuts[column * (max_bins - 1) + k] = k < n_ends ? between(value[bin_end[k]], value[bin_end[k] + 1]) : infinity();
+    cuts[column * (max_bins - 1) + k] =
+        k < n_ends ? between(static_cast<double>(value[bin_end[k]]), static_cast<double>(value[bin_end[k] + 1]))
+                   : infinity();
   if (thread == 0) n_cuts[column] = n_ends;
+}
+
+}  // namespace polyleaf::bins
+
+extern "C" __global__ void choose_cuts_of_float32(const float* value, const long long* through, const long long* first,
+                                                  int max_bins, double* cuts, int* n_cuts) {
+  polyleaf::bins::choose_cuts(value, through, first, max_bins, cuts, n_cuts);
+}
+
+extern "C" __global__ void choose_cuts_of_float64(const double* value, const long long* through, const long long* first,
+                                                  int max_bins, double* cuts, int* n_cuts) {
+  polyleaf::bins::choose_cuts(value, through, first, max_bins, cuts, n_cuts);
 }
 
 // Codes of a table: groups of 4 features x rows x 4, zeros where the last group has fewer. Strides count elements;
