@@ -166,13 +166,14 @@ def distinct_values(X: DeviceArray, real: type[Any], units: DeviceArray | None, 
     n_rows = X.shape[0]
     # Numbers as integers of the same order: CuPy's functions take the smallest float32 numbers for 0.
     unsigned = np.uint32 if real is np.float32 else np.uint64
-    missing, sign = unsigned(np.iinfo(unsigned).max), unsigned(1) << unsigned(8 * unsigned(0).itemsize - 1)
+    bits = unsigned(8 * unsigned(0).itemsize - 1)
+    sign, missing = unsigned(1) << bits, unsigned(np.iinfo(unsigned).max)
     columns = X.T.astype(real, order="C", copy=True)
-    is_missing = columns != columns
+    is_missing = (columns != columns).astype(unsigned)
     keys = columns.view(unsigned)
-    keys[keys == sign] = 0  # -0.0 becomes 0.0
-    keys ^= xp.where(keys >= sign, missing, sign)
-    keys[is_missing] = missing
+    keys ^= (keys == sign).astype(unsigned) * sign  # -0.0 becomes 0.0
+    keys ^= (keys >> bits) * (missing ^ sign) ^ sign
+    keys |= is_missing * missing
     if units is None:
         cumulative = None
         for column in keys:
@@ -189,8 +190,9 @@ def distinct_values(X: DeviceArray, real: type[Any], units: DeviceArray | None, 
     first[1:] = xp.cumsum(last.sum(axis=1))
     place = xp.flatnonzero(last)
     found = keys.ravel()[place]
+    found ^= (unsigned(1) - (found >> bits)) * (missing ^ sign) ^ sign
     return DistinctValues(
-        value=(found ^ xp.where(found >= sign, sign, missing)).view(real),
+        value=found.view(real),
         through=place % n_rows + 1 if cumulative is None else cumulative.ravel()[place],
         first=first,
         has_missing=keys[:, -1] == missing,
