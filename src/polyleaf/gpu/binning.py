@@ -190,7 +190,7 @@ def distinct_values(X: DeviceArray, real: type[Any], units: DeviceArray | None, 
     first[1:] = xp.cumsum(last.sum(axis=1))
     place = xp.flatnonzero(last)
     found = keys.ravel()[place]
-    found ^= (unsigned(1) - (found >> bits)) * (missing ^ sign) ^ sign
+    found ^= ((found >> bits) ^ unsigned(1)) * (missing ^ sign) ^ sign
     return DistinctValues(
         value=found.view(real),
         through=place % n_rows + 1 if cumulative is None else cumulative.ravel()[place],
