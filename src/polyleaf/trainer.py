@@ -15,6 +15,7 @@ from polyleaf.growth.sampling import Sampler
 from polyleaf.growth.structure import Hessian, StructurePlan
 from polyleaf.growth.tree import Renewal, SparseLabels, Tree, TreeGrower
 from polyleaf.losses import Loss
+from polyleaf.losses.base import Gradients
 from polyleaf.metrics import Metric
 from polyleaf.model import Forest
 from polyleaf.monitor import HostScores, Scores
@@ -35,6 +36,7 @@ class Trainer:
         self._settings = settings
         self._base = base
         self._weight = data.weights.row
+        self._cell = data.weights.cell
         self._cell_weight = None if data.weights.cell is None else data.weights.whole()
         self.unit, self._gain_weight = loss.scales(data.y, data.weights.whole(), base, settings.scale_targets)
         if settings.output_weight is not None:
@@ -127,14 +129,20 @@ class Trainer:
 
     def _gradients(self) -> tuple[FloatMatrix, Hessian]:
         """Return gradient and Hessian; the latter by its rule where no split looks at each output's own."""
-        loss, n_threads = self._loss, self._settings.n_threads
-        cell = self._data.weights.cell
-        if cell is None and loss.hessian_rule is not None and self._settings.hessian == "shared":
-            return loss.gradient(self._data.y, self._raw, n_threads), loss.hessian_rule
-        gradient, hessian = loss.gradients(self._data.y, self._raw, n_threads)
+        rule, cell = self._loss.hessian_rule, self._cell
+        if cell is None and rule is not None and self._settings.hessian == "shared":
+            return self._of_loss(with_hessian=False)[0], rule
+        gradient, hessian = self._of_loss(with_hessian=True)
         if cell is None:
             return gradient, hessian
         return gradient * cell, cell if hessian is None else hessian * cell
+
+    def _of_loss(self, *, with_hessian: bool) -> Gradients:
+        """Return the gradient of the loss at the present scores, and the Hessian if it is wanted."""
+        y, raw, n_threads = self._data.y, self._raw, self._settings.n_threads
+        if with_hessian:
+            return self._loss.gradients(y, raw, n_threads)
+        return self._loss.gradient(y, raw, n_threads), None
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
         """Return the scores of other rows, which begin with `start`; rounds are added to them."""

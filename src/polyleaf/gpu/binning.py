@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polyleaf import _core
+from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import search_infinity
 from polyleaf.gpu.memory import GROUP
 from polyleaf.gpu.runtime import cupy, kernel, launch
@@ -197,11 +197,6 @@ def distinct_values(X: DeviceArray, real: type[Any], units: DeviceArray | None, 
         first=first,
         has_missing=keys[:, -1] == missing,
     )
-
-
-def on_host(array: DeviceArray) -> npt.NDArray[Any]:
-    """Return an array of either memory as one of NumPy."""
-    return np.asarray(array.get() if hasattr(array, "get") else array)
 
 
 def _choose_cuts(distinct: DistinctValues, max_bins: int, cuts: DeviceArray, n_cuts: DeviceArray) -> None:

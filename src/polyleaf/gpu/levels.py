@@ -343,8 +343,7 @@ class LevelGrower:
         n_channels, n_bins = shape.layout.n_channels, shape.n_bins
         if search.mask is not None:
             self._found[: n_nodes * shape.n_features * BEST_BYTES].fill(255)  # NaN: not looked at
-        room = len(histograms) * 4 // (shape.group_bytes * n_nodes)
-        step = max(1, min(search.n_groups, room))
+        step = min(search.n_groups, self._plan.slice_groups)
         scores = (search.outputs, payload.factor, payload.hessian_unit, search.alpha, payload.weight_unit)
         for first_group in range(0, search.n_groups, step):
             groups = search.groups[first_group : first_group + step]

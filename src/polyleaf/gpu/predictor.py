@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from polyleaf.data.device_arrays import is_device_array
 from polyleaf.data.inputs import FloatArray
+from polyleaf.gpu.binning import real_type
 from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
 from polyleaf.losses import Loss
 from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy
@@ -186,11 +187,7 @@ def _small_nodes(forest: Forest) -> npt.NDArray[np.uint64] | None:
 
 def device_table(table: Any) -> Any:
     """Return a dense table as a float CuPy array that holds the same numbers."""
-    cp = cupy()
-    if table.dtype in (np.float32, np.float64):
-        return cp.asarray(table)
-    small = table.dtype.kind == "b" or table.dtype.itemsize <= 2
-    return cp.asarray(table).astype(np.float32 if small else np.float64)
+    return cupy().asarray(table).astype(real_type(table.dtype), copy=False)
 
 
 def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:

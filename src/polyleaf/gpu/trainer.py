@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
@@ -46,8 +45,8 @@ class GpuTrainer(Trainer):
         on_device = self._binned() if matrix is None else DeviceMatrix.of_table(matrix, settings.n_threads)
         self._grower: Any = GpuTreeGrower(on_device, settings.rules(), settings.learning_rate)
         self._device_loss = DeviceLoss(self._loss, self._data.y, settings.n_threads)
-        cell = self._data.weights.cell
-        self._cell = None if cell is None else cupy().asarray(cell, dtype=np.float32)
+        if self._cell is not None:
+            self._cell = cupy().asarray(self._cell)
         self._start(initial)
 
     def _binned(self) -> DeviceMatrix:
@@ -89,16 +88,8 @@ class GpuTrainer(Trainer):
         else:
             self._raw = cp.asarray(predict_raw(initial, self._data.X))
 
-    def _gradients(self) -> tuple[Any, Any]:
-        by_rule = (
-            self._cell is None and self._loss.hessian_rule is not None and self._settings.hessian == "shared"
-        )
-        gradient, hessian = self._device_loss.gradients(self._raw, with_hessian=not by_rule)
-        if by_rule:
-            return gradient, self._loss.hessian_rule
-        if self._cell is None:
-            return gradient, hessian
-        return gradient * self._cell, self._cell if hessian is None else hessian * self._cell
+    def _of_loss(self, *, with_hessian: bool) -> tuple[Any, Any]:
+        return self._device_loss.gradients(self._raw, with_hessian=with_hessian)
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
         """Return the scores of other rows, which begin with `start`; rounds are added to them."""
