@@ -8,9 +8,10 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 # What the kernels are compiled with where they run, for one recent architecture.
-OPTIONS = ("--gpu-architecture=sm_90", "-std=c++17", "-default-device", "-fmad=false")
+OPTIONS = ("--gpu-architecture=sm_90", "-std=c++17", "-default-device", "-fmad=false", "-ftz=true")
 
 
 @functools.cache
@@ -28,9 +29,12 @@ def load() -> ctypes.CDLL | None:
 
 
 def compile_source(
-    source: str, folders: Sequence[Path], macros: Mapping[str, int] = MappingProxyType({})
+    source: str,
+    folders: Sequence[Path],
+    macros: Mapping[str, int] = MappingProxyType({}),
+    form: Literal["CUBIN", "PTX"] = "CUBIN",
 ) -> bytes:
-    """Return the machine code of a source; raises with NVRTC's log, warnings included, if it has any."""
+    """Return the machine code of a source, or its text; raises with NVRTC's log if it has one."""
     nvrtc = load()
     assert nvrtc is not None
     program = ctypes.c_void_p()
@@ -41,7 +45,7 @@ def compile_source(
     options = [option.encode() for option in (*OPTIONS, *where, *defined)]
     failed = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode()
-    code = b"" if failed else _read(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    code = b"" if failed else _read(program, nvrtc[f"nvrtcGet{form}Size"], nvrtc[f"nvrtcGet{form}"])
     _check(nvrtc.nvrtcDestroyProgram(ctypes.byref(program)))
     if failed or log.strip():
         raise RuntimeError(log)

@@ -133,6 +133,22 @@ def test_few_rows_and_many(name: str, n_rows: int) -> None:
     assert_same_array(on_gpu(model)._raw(table, None), model._raw(table, None))
 
 
+@pytest.mark.parametrize("n_rows", [300, 5000])
+@pytest.mark.parametrize("params", [{}, {"sparse_leaves": 1}, {"categorical_features": [1]}])
+def test_the_smallest_numbers_count(params: dict[str, Any], n_rows: int) -> None:
+    """Cells and thresholds below 1e-38, which float32 arithmetic of a GPU may take for 0."""
+    smallest = np.finfo(np.float32).smallest_subnormal
+    table = np.c_[np.arange(-40, 40), np.arange(80) % 7].astype(np.float32)
+    y = np.c_[np.sin(table[:, 0]), np.cos(table[:, 1])]
+    table[:, 0] *= smallest
+    model = R(**SMALL | {"min_samples_leaf": 1} | params, device="cpu").fit(table, y)
+    below = model._forest.threshold[np.abs(model._forest.threshold) < 1e-38]
+    assert len(np.unique(below)) > 20
+    rng = np.random.default_rng(0)
+    cells = np.c_[rng.integers(-50, 50, n_rows) * smallest, rng.choice([0, 1, 6, smallest], n_rows)]
+    assert_same_array(on_gpu(model)._raw(cells.astype(np.float32), None), model._raw(cells, None))
+
+
 @pytest.mark.parametrize("n_outputs", [1, 2, 31, 32, 33, 63, 64, 65, 130])
 def test_many_outputs(n_outputs: int) -> None:
     """With more than 64, leaves are looked up once for all."""

@@ -162,6 +162,8 @@ CASES = {
     "float64": Case(R, with_gaps(X.astype(np.float64) + 1e-12), SCORES),
     "integers": Case(R, (8 * X).astype(np.int16), SCORES),
     "bool": Case(R, X > 0, SCORES),
+    "cells below 1e-38": Case(R, GAPS * np.float32(1e-43), SCORES),
+    "probabilities below 1e-38": Case(C, X, CLASSES, {"learning_rate": 40.0, "reg_lambda": 1e-6}),
     "columns side by side": Case(R, np.asfortranarray(GAPS), SCORES),
     "part of a table": Case(R, np.repeat(GAPS, 2, axis=0)[::2, ::-1], SCORES),
     "sparse table": Case(R, scipy.sparse.csr_array(np.where(np.abs(X) < 1, 0, X)), SCORES),

@@ -20,11 +20,10 @@ constexpr int kCutStride = kMostBins + 2;
 __device__ inline double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
 
 // The number of cuts below a value; they are padded with infinity to 2 * half - 1.
-template <class Real>
-__device__ int bin_of(Real value, const double* cuts, int half) {
+__device__ inline int bin_of(double value, const double* cuts, int half) {
   int bin = 0;
   for (int step = half; step > 0; step /= 2)
-    if (cuts[bin + step - 1] < static_cast<double>(value)) bin += step;
+    if (cuts[bin + step - 1] < value) bin += step;
   return bin;
 }
 
@@ -63,7 +62,8 @@ __device__ void encode(const Real* x, long long row_stride, long long column_str
     for (int k = 0; k < kGroup; ++k) {
       const int here = group * kGroup + k;
       const bool missing = values[k] != values[k];
-      const int code = missing ? n_cuts[first + here] + 1 : bin_of(values[k], shared_cuts + here * kCutStride, half);
+      const int code =
+          missing ? n_cuts[first + here] + 1 : bin_of(to_double(values[k]), shared_cuts + here * kCutStride, half);
       packed |= static_cast<unsigned>(code) << (8 * k);  // the first feature has the lowest address
     }
     *reinterpret_cast<unsigned*>(group_codes + row * kGroup) = packed;
@@ -101,8 +101,7 @@ __device__ void choose_cuts(const Real* value, const long long* through, const l
   __syncthreads();
   for (int k = thread; k < max_bins - 1; k += n_threads)
     cuts[column * (max_bins - 1) + k] =
-        k < n_ends ? between(static_cast<double>(value[bin_end[k]]), static_cast<double>(value[bin_end[k] + 1]))
-                   : infinity();
+        k < n_ends ? between(to_double(value[bin_end[k]]), to_double(value[bin_end[k] + 1])) : infinity();
   if (thread == 0) n_cuts[column] = n_ends;
 }
 

@@ -1,4 +1,4 @@
-// What the kernels share: the plan of a level, and sums over the lanes of a warp.
+// What the kernels share: the plan of a level, numbers of the CPU's, and sums over the lanes of a warp.
 #pragma once
 
 #include "rules.hpp"
@@ -47,6 +47,28 @@ struct Best {    // the best split of a node by one feature
   int n_left;
   int flags;  // as in VisitedNode
 };
+
+// Kernels are compiled with -ftz=true, as CuPy sees to: C++ would take float32 numbers below 2^-126 for 0, the CPU does
+// not. These read and write them as they are.
+__device__ inline double to_double(float value) {
+  double out;
+  asm("cvt.f64.f32 %0, %1;" : "=d"(out) : "f"(value));
+  return out;
+}
+
+__device__ inline double to_double(double value) { return value; }
+
+__device__ inline float to_float(double value) {
+  float out;
+  asm("cvt.rn.f32.f64 %0, %1;" : "=f"(out) : "d"(value));
+  return out;
+}
+
+__device__ inline bool at_most(float value, float limit) {
+  int out;
+  asm("{.reg .pred p; setp.le.f32 p, %1, %2; selp.s32 %0, 1, 0, p;}" : "=r"(out) : "f"(value), "f"(limit));
+  return out != 0;
+}
 
 __device__ inline uint8 code_of(const uint8* codes, uint64 n_rows, uint64 row, int feature) {
   return codes[(feature / kGroup * n_rows + row) * kGroup + feature % kGroup];

@@ -26,10 +26,10 @@ extern "C" __global__ void softmax(const double* raw, const int* label, uint64 n
   for (int j = lane; j < n_outputs; j += 32) {
     const double p = exp(fmax(x[j] - largest, -700.0)) * inverse;
     const double g = j == label[row] ? p - 1.0 : p;
-    gradient[row * n_outputs + j] = static_cast<float>(g);
+    gradient[row * n_outputs + j] = to_float(g);
     if (hessian != nullptr)
       hessian[row * n_outputs + j] =
-          static_cast<float>(rule == kAbsolute ? fabs(g) : (rule == kTwice ? 2.0 : 1.0) * (p * (1.0 - p)));
+          to_float(rule == kAbsolute ? fabs(g) : (rule == kTwice ? 2.0 : 1.0) * (p * (1.0 - p)));
   }
 }
 
@@ -38,8 +38,8 @@ extern "C" __global__ void logistic(const double* raw, const double* label, uint
   const uint64 i = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
   if (i >= n_cells) return;
   const double p = 1.0 / (1.0 + exp(fmin(fmax(-raw[i], -700.0), 700.0)));
-  gradient[i] = static_cast<float>(p - label[i]);
-  if (hessian != nullptr) hessian[i] = static_cast<float>(p * (1.0 - p));
+  gradient[i] = polyleaf::to_float(p - label[i]);
+  if (hessian != nullptr) hessian[i] = polyleaf::to_float(p * (1.0 - p));
 }
 
 extern "C" __global__ void squared_error(const double* raw, const double* y, const double* unit, uint64 n_cells,
@@ -47,7 +47,7 @@ extern "C" __global__ void squared_error(const double* raw, const double* y, con
   const uint64 i = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
   if (i >= n_cells) return;
   const double inverse = 1.0 / unit[i % n_outputs];
-  gradient[i] = static_cast<float>(raw[i] * inverse - y[i] * inverse);
+  gradient[i] = polyleaf::to_float(raw[i] * inverse - y[i] * inverse);
 }
 
 // Per row: the weighted sum over its values of a term: 0: the value itself, -1: its square, else the Hessian by that
@@ -59,7 +59,7 @@ extern "C" __global__ void sum_rows(const float* values, uint64 stride, const do
   if (row >= n_rows) return;
   double sum = 0;
   for (int j = threadIdx.x & 31; j < n_outputs; j += 32) {
-    const double x = values[row * stride + j];
+    const double x = to_double(values[row * stride + j]);
     sum += share[j] * (term == 0 ? x : term < 0 ? x * x : hessian_of(x, term));
   }
   sum = warp_sum(sum);
@@ -77,9 +77,10 @@ extern "C" __global__ void mix_outputs(const float* values, uint64 stride, const
   const float* x = values + row * stride;
   for (int mixture = 0; mixture < n_mixtures; ++mixture) {
     double sum = 0;
-    for (int i = begin[mixture] + lane; i < begin[mixture + 1]; i += 32) sum += coefficient[i] * x[output[i]];
+    for (int i = begin[mixture] + lane; i < begin[mixture + 1]; i += 32)
+      sum += coefficient[i] * to_double(x[output[i]]);
     sum = warp_sum(sum);
-    if (lane == 0) out[row * n_mixtures + mixture] = static_cast<float>(sum);
+    if (lane == 0) out[row * n_mixtures + mixture] = to_float(sum);
   }
 }
 
@@ -90,17 +91,15 @@ extern "C" __global__ void sum_columns(const float* values, uint64 stride, const
   const int output = blockIdx.y * blockDim.x + threadIdx.x;
   if (output >= n_outputs) return;
   const uint64 begin = static_cast<uint64>(blockIdx.x) * rows_per_block, end = min(begin + rows_per_block, n_rows);
-  double sum = 0;
-  float smallest = 0;
+  double sum = 0, smallest = 0;
 #pragma unroll 8
   for (uint64 row = begin; row < end; ++row) {
-    const float value = values[row * stride + output];
-    const double x = value, term = squares != 0 ? x * x : fabs(x);
+    const double x = polyleaf::to_double(values[row * stride + output]), term = squares != 0 ? x * x : fabs(x);
     sum += weight != nullptr ? weight[row] * term : term;
-    smallest = fminf(smallest, value);
+    smallest = fmin(smallest, x);
   }
   parts[static_cast<uint64>(blockIdx.x) * n_outputs + output] = sum;
-  if (least != nullptr) least[static_cast<uint64>(blockIdx.x) * n_outputs + output] = smallest;
+  if (least != nullptr) least[static_cast<uint64>(blockIdx.x) * n_outputs + output] = polyleaf::to_float(smallest);
 }
 
 // The smallest power of two that numbers of this sum may be expressed in (core/fixed_point.cpp); a warp per output.
@@ -115,7 +114,7 @@ extern "C" __global__ void choose_units(const double* parts, int n_parts, int n_
   sum = warp_sum(sum);
   double smallest = 0;
   for (int part = threadIdx.x; least != nullptr && part < n_parts; part += 32)
-    smallest = fmin(smallest, static_cast<double>(least[static_cast<uint64>(part) * n_outputs + output]));
+    smallest = fmin(smallest, to_double(least[static_cast<uint64>(part) * n_outputs + output]));
   smallest = -warp_max(-smallest);
   if (threadIdx.x != 0) return;
   if (!isfinite(sum)) atomicOr(problems, kNotFinite);
@@ -139,12 +138,12 @@ extern "C" __global__ void quantize(const float* gradient, uint64 gradient_strid
   const double w = weight != nullptr ? weight[row] * weight_scale : 1.0;
   double value = 0.0;
   if (channel < n_outputs)
-    value = w * rint(static_cast<double>(gradient[row * gradient_stride + channel]) * gradient_scale[channel]);
+    value = w * rint(polyleaf::to_double(gradient[row * gradient_stride + channel]) * gradient_scale[channel]);
   else if (hessian != nullptr && of_hessian >= 0 && of_hessian < n_outputs)
-    value = w * rint(static_cast<double>(hessian[row * hessian_stride + of_hessian]) * hessian_scale[of_hessian]);
+    value = w * rint(polyleaf::to_double(hessian[row * hessian_stride + of_hessian]) * hessian_scale[of_hessian]);
   else if (channel == count_channel)
     value = 1.0;
   else if (channel == weight_channel)
-    value = w * (curvature != nullptr ? rint(static_cast<double>(curvature[row]) * *shared_scale) : *shared_scale);
+    value = w * (curvature != nullptr ? rint(polyleaf::to_double(curvature[row]) * *shared_scale) : *shared_scale);
   payload[(channel / lanes * n_rows + row) * lanes + channel % lanes] = static_cast<int>(rint(value));
 }

@@ -39,10 +39,10 @@ extern "C" __global__ void sum_leaves(const polyleaf::Work* works, const uint32*
   for (uint32 i = work.begin; i < work.end; ++i) {
     const uint64 row = rows[i];
     const double w = weight != nullptr ? weight[row] : 1.0;
-    const double x = gradient[row * gradient_stride + output];
+    const double x = to_double(gradient[row * gradient_stride + output]);
     g += w * x;
     if (hessian != nullptr)
-      h += w * static_cast<double>(hessian[row * hessian_stride + output]);
+      h += w * to_double(hessian[row * hessian_stride + output]);
     else if (rule != kStored)
       h += w * hessian_of(x, rule);
   }
@@ -68,7 +68,7 @@ extern "C" __global__ void value_leaves(const int* first_work, const double* sum
   }
   const double shrunk = soft_threshold(g, alpha != nullptr ? alpha[output] : 0.0);
   const double value = learning_rate * leaf_value(shrunk, (own_hessian != 0 ? h : weight) + reg_lambda);
-  values[static_cast<uint64>(leaf) * n_outputs + output] = static_cast<float>(fmin(fmax(value, -kLargest), kLargest));
+  values[static_cast<uint64>(leaf) * n_outputs + output] = to_float(fmin(fmax(value, -kLargest), kLargest));
   double* out = totals + leaf * stride;
   out[output] = g;
   out[n_outputs + output] = h;
@@ -85,7 +85,7 @@ extern "C" __global__ void add_leaves(const polyleaf::Work* works, const uint32*
   const uint32 n_warps = gridDim.y * (blockDim.x >> 5);
   for (uint32 i = work.begin + blockIdx.y * (blockDim.x >> 5) + (threadIdx.x >> 5); i < work.end; i += n_warps) {
     double* row = raw + rows[i] * raw_stride;
-    for (int j = lane; j < n_outputs; j += 32) row[j] += unit[j] * static_cast<double>(value[j]);
+    for (int j = lane; j < n_outputs; j += 32) row[j] += unit[j] * to_double(value[j]);
   }
 }
 

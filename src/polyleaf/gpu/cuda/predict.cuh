@@ -17,15 +17,14 @@ struct __align__(16) PackedNode {
 constexpr int kGoesLeft = 1 << 30;
 constexpr int kByCategories = 1 << 29;
 
-template <class Value>
-__device__ bool goes_left(const PackedNode& node, Value value, const uint32* category_bits) {
+__device__ inline bool goes_left(const PackedNode& node, double value, const uint32* category_bits) {
   const bool missing_left = (node.feature & kGoesLeft) != 0;
   if (isnan(value)) return missing_left;
-  if ((node.feature & kByCategories) == 0) return static_cast<double>(value) <= node.data;
+  if ((node.feature & kByCategories) == 0) return value <= node.data;
   const uint64 words = static_cast<uint64>(__double_as_longlong(node.data));
   const uint64 begin = words >> 16, n_words = words & 0xffff;
   // Whatever is no category of the set goes with missing values.
-  if (!(value >= 0) || static_cast<double>(value) >= 32.0 * n_words || value != floor(value)) return missing_left;
+  if (!(value >= 0) || value >= 32.0 * n_words || value != floor(value)) return missing_left;
   const uint32 category = static_cast<uint32>(value);
   const bool in_set = ((category_bits[begin + category / 32] >> (category % 32)) & 1u) != 0;
   return in_set != missing_left;
@@ -75,7 +74,7 @@ __device__ int64 find_leaf(const Table<Value>& table, const Value* values, uint6
     const int feature = node.feature & (kByCategories - 1);
     const Value value =
         table.staged != 0 ? values[feature * blockDim.x + threadIdx.x] : own[feature * table.column_stride];
-    node = trees.nodes[node.left + (goes_left(node, value, trees.category_bits) ? 0 : 1)];
+    node = trees.nodes[node.left + (goes_left(node, to_double(value), trees.category_bits) ? 0 : 1)];
   }
   return __double_as_longlong(node.data);
 }
@@ -102,12 +101,54 @@ struct __align__(8) SmallNode {
 
 constexpr uint32 kLeaf = 0xffffffffu;
 
-// Adds trees of all outputs, one after the other: the bits of the CPU. A lane looks for the leaf of its row; then
+// A lane walks down so many trees at once: one waits for memory while others go on.
+constexpr int kTreesAtOnce = 8;
+
+struct SmallTrees {
+  const SmallNode* nodes;
+  const int64* node_begin;
+  int first;
+  int n_trees;
+};
+
+// Where the values of the leaves begin that a row falls into, of kTrees trees that follow one another. Who has reached
+// a leaf stays there until all have.
+template <bool kStaged, int kTrees>
+__device__ void find_leaves_at_once(const Table<float>& table, const float* values, uint64 row, const SmallTrees& trees,
+                                    int tree, int* leaf) {
+  const float* own = table.cells + static_cast<int64>(row) * table.row_stride;
+  const SmallNode* of_tree[kTrees];
+  SmallNode node[kTrees];
+  uint32 at[kTrees];
+#pragma unroll
+  for (int t = 0; t < kTrees; ++t) {
+    of_tree[t] = trees.nodes + trees.node_begin[tree + t];
+    at[t] = 0;
+    node[t] = of_tree[t][0];
+  }
+  for (bool more = true; more;) {
+    more = false;
+#pragma unroll
+    for (int t = 0; t < kTrees; ++t) {
+      const bool inner = node[t].next != kLeaf;
+      const int feature = inner ? static_cast<int>(node[t].next & 0x7fffu) : 0;
+      const float value = kStaged ? values[feature * blockDim.x + threadIdx.x] : own[feature * table.column_stride];
+      const bool left = isnan(value) ? (node[t].next & 0x8000u) != 0 : at_most(value, node[t].data);
+      at[t] = inner ? (node[t].next >> 16) + (left ? 0 : 1) : at[t];
+      node[t] = of_tree[t][at[t]];
+      more |= inner;
+    }
+  }
+#pragma unroll
+  for (int t = 0; t < kTrees; ++t) leaf[t] = __float_as_int(node[t].data);
+}
+
+// Adds trees of all outputs, one after the other: the bits of the CPU. A lane looks for the leaves of its row; then
 // kLanes lanes are outputs, and the warp adds the leaves of its rows, 32 / kLanes of them at a time. Blocks along y
 // share the outputs.
-template <int kLanes>
-__device__ void add_trees(const Table<float>& table, const SmallNode* nodes, const int64* node_begin, int first_tree,
-                          int n_trees, const float* leaf_values, int n_outputs, double* raw) {
+template <int kLanes, bool kStaged>
+__device__ void add_trees(const Table<float>& table, const SmallTrees& trees, const float* leaf_values, int n_outputs,
+                          double* raw) {
   extern __shared__ double memory[];
   float* values = reinterpret_cast<float*>(memory);
   stage_rows(table, values);
@@ -115,32 +156,32 @@ __device__ void add_trees(const Table<float>& table, const SmallNode* nodes, con
   const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x, first_row = row - threadIdx.x % 32;
   const int lane = threadIdx.x % 32, output = blockIdx.y * kLanes + lane % kLanes, in_turn = lane / kLanes;
   const bool is_output = output < n_outputs;
-  const float* own = table.cells + static_cast<int64>(row) * table.row_stride;
   double sums[kLanes];
 #pragma unroll
   for (int r = 0; r < kLanes; ++r) {
     const uint64 of = first_row + r * kRows + in_turn;
     sums[r] = is_output && of < table.n_rows ? raw[of * n_outputs + output] : 0.0;
   }
-  for (int tree = first_tree; tree < first_tree + n_trees; ++tree) {
-    int leaf = 0;
-    if (row < table.n_rows) {
-      const SmallNode* of_tree = nodes + node_begin[tree];
-      SmallNode node = of_tree[0];
-      while (node.next != kLeaf) {
-        const int feature = static_cast<int>(node.next & 0x7fffu);
-        const float value =
-            table.staged != 0 ? values[feature * blockDim.x + threadIdx.x] : own[feature * table.column_stride];
-        const bool left = isnan(value) ? (node.next & 0x8000u) != 0 : value <= node.data;
-        node = of_tree[(node.next >> 16) + (left ? 0 : 1)];
-      }
-      leaf = __float_as_int(node.data);
+  const int end = trees.first + trees.n_trees;
+  for (int tree = trees.first; tree < end; tree += kTreesAtOnce) {
+    int leaf[kTreesAtOnce] = {};
+    const int n_here = min(kTreesAtOnce, end - tree);
+    if (row < table.n_rows && n_here == kTreesAtOnce) {
+      find_leaves_at_once<kStaged, kTreesAtOnce>(table, values, row, trees, tree, leaf);
+    } else if (row < table.n_rows) {
+#pragma unroll
+      for (int t = 0; t < kTreesAtOnce; ++t)
+        if (t < n_here) find_leaves_at_once<kStaged, 1>(table, values, row, trees, tree + t, leaf + t);
     }
     __syncwarp();
 #pragma unroll
-    for (int r = 0; r < kLanes; ++r) {
-      const int begin = __shfl_sync(kAllLanes, leaf, r * kRows + in_turn);
-      if (is_output) sums[r] += static_cast<double>(leaf_values[begin + output]);
+    for (int t = 0; t < kTreesAtOnce; ++t) {
+      if (t >= n_here) break;
+#pragma unroll
+      for (int r = 0; r < kLanes; ++r) {
+        const int begin = __shfl_sync(kAllLanes, leaf[t], r * kRows + in_turn);
+        if (is_output) sums[r] += to_double(leaf_values[begin + output]);
+      }
     }
   }
 #pragma unroll
@@ -148,6 +189,15 @@ __device__ void add_trees(const Table<float>& table, const SmallNode* nodes, con
     const uint64 of = first_row + r * kRows + in_turn;
     if (is_output && of < table.n_rows) raw[of * n_outputs + output] = sums[r];
   }
+}
+
+template <int kLanes>
+__device__ void add_trees(const Table<float>& table, const SmallTrees& trees, const float* leaf_values, int n_outputs,
+                          double* raw) {
+  if (table.staged != 0)
+    add_trees<kLanes, true>(table, trees, leaf_values, n_outputs, raw);
+  else
+    add_trees<kLanes, false>(table, trees, leaf_values, n_outputs, raw);
 }
 
 }  // namespace polyleaf
@@ -174,24 +224,24 @@ extern "C" __global__ void add_trees_by_8(const float* cells, int64 row_stride, 
                                           int n_features, int staged, const polyleaf::SmallNode* nodes,
                                           const int64* node_begin, int first, int n_trees, const float* values,
                                           int n_outputs, double* raw) {
-  polyleaf::add_trees<8>({cells, row_stride, column_stride, n_rows, n_features, staged}, nodes, node_begin, first,
-                         n_trees, values, n_outputs, raw);
+  polyleaf::add_trees<8>({cells, row_stride, column_stride, n_rows, n_features, staged},
+                         {nodes, node_begin, first, n_trees}, values, n_outputs, raw);
 }
 
 extern "C" __global__ void add_trees_by_16(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
                                            int n_features, int staged, const polyleaf::SmallNode* nodes,
                                            const int64* node_begin, int first, int n_trees, const float* values,
                                            int n_outputs, double* raw) {
-  polyleaf::add_trees<16>({cells, row_stride, column_stride, n_rows, n_features, staged}, nodes, node_begin, first,
-                          n_trees, values, n_outputs, raw);
+  polyleaf::add_trees<16>({cells, row_stride, column_stride, n_rows, n_features, staged},
+                          {nodes, node_begin, first, n_trees}, values, n_outputs, raw);
 }
 
 extern "C" __global__ void add_trees_by_32(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
                                            int n_features, int staged, const polyleaf::SmallNode* nodes,
                                            const int64* node_begin, int first, int n_trees, const float* values,
                                            int n_outputs, double* raw) {
-  polyleaf::add_trees<32>({cells, row_stride, column_stride, n_rows, n_features, staged}, nodes, node_begin, first,
-                          n_trees, values, n_outputs, raw);
+  polyleaf::add_trees<32>({cells, row_stride, column_stride, n_rows, n_features, staged},
+                          {nodes, node_begin, first, n_trees}, values, n_outputs, raw);
 }
 
 // Adds the values of leaves to scores in units, tree after tree: the bits of the CPU. `lanes`: threads of a row, a
@@ -207,7 +257,7 @@ extern "C" __global__ void add_values(const int64* leaves, const float* values, 
     for (int tree = 0; tree < n_trees; ++tree) {
       const int in_tree = output - tree_output[first_tree + tree];
       if (in_tree < 0 || in_tree >= tree_width[first_tree + tree]) continue;
-      sum += static_cast<double>(values[leaves[tree * n_rows + row] + in_tree]);
+      sum += polyleaf::to_double(values[leaves[tree * n_rows + row] + in_tree]);
     }
     scores[output] = sum;
   }
@@ -222,6 +272,6 @@ extern "C" __global__ void add_sparse_values(const int64* leaves, const float* v
   for (int tree = 0; tree < n_trees; ++tree) {
     const int64 begin = leaves[tree * n_rows + row];
     for (int i = 0; i < tree_width[first_tree + tree]; ++i)
-      raw[row * n_outputs + value_output[begin + i]] += static_cast<double>(values[begin + i]);
+      raw[row * n_outputs + value_output[begin + i]] += polyleaf::to_double(values[begin + i]);
   }
 }

@@ -162,8 +162,8 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
   if (highest < 0) {
     if (threadIdx.x == 0) *out = {-1.0, -1, -1, 0, 0};
   } else if (own_bin == lowest) {
-    const int flags = (right ? 0 : kMissingLeft) | (s.n_missing > 0 ? kMissingSeen : 0);
-    *out = {right ? score : score_missing, s.feature, lowest, right ? count : with_missing, flags};
+    *out = {right ? score : score_missing, s.feature, lowest, right ? count : with_missing,
+            (right ? 0 : kMissingLeft) | (s.n_missing > 0 ? kMissingSeen : 0)};
   }
 }
 
