@@ -5,7 +5,8 @@
 
 Each of the four is doubled five times while the others stay. A metric that looks at the clock after each
 round times them, so that binning is left out. The repeats of a quantity go round all its sizes, so that a
-slow minute of the machine touches each of them. Writes scaling.md and scaling.png.
+slow minute of the machine touches each of them. Then what outputs cost when splits are found on a sketch of
+them. Writes scaling.md and scaling.png.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ MAX_DEPTH = 6
 MIN_SAMPLES_LEAF = 20
 DOUBLINGS = 5
 QUICK_DOUBLINGS = 2
+SKETCH_SIZE = 5
+SKETCHED_ROWS = (20_000, 50_000, 100_000)
+SKETCHED_OUTPUTS = (10, 100, 500)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,10 @@ class Size:
     def __str__(self) -> str:
         return f"{self.rows:,} x {self.features} -> {self.outputs}, {self.bins} bins"
 
+
+# The same work for any number of outputs.
+ALL_OUTPUTS = {"hessian": "diagonal", "sketch": None}
+SKETCHED = {"sketch": "random_projection", "sketch_size": SKETCH_SIZE}
 
 # Where the doubling of each quantity starts. The classes depend on the first 21 features: with 24 there are
 # enough of them, and the trees stay alike while features are added.
@@ -87,7 +95,9 @@ def main() -> None:
         measure_growth(quantity, doublings, options.rounds, options.repeats, options.threads)
         for quantity in STARTS
     ]
-    text = report(options, run, watch.others(), growths)
+    rows = SKETCHED_ROWS[:1] if options.quick else SKETCHED_ROWS
+    sketches = [measure_sketches(n, options.rounds, options.repeats, options.threads) for n in rows]
+    text = report(options, run, watch.others(), growths, sketches)
     options.out_dir.mkdir(parents=True, exist_ok=True)
     (options.out_dir / "scaling.md").write_text(text)
     draw(growths, options.out_dir / "scaling.png")
@@ -98,15 +108,27 @@ def measure_growth(quantity: str, doublings: int, rounds: int, repeats: int, thr
     """Double one quantity again and again; the others stay as `Size` has them."""
     values = [STARTS[quantity] * 2**doubling for doubling in range(doublings + 1)]
     sizes = [replace(Size(), **{quantity: value}) for value in values]
+    return measure(quantity, sizes, rounds, repeats, threads, ALL_OUTPUTS)
+
+
+def measure_sketches(rows: int, rounds: int, repeats: int, threads: int) -> Growth:
+    """Train with a sketch of as many mixtures, whatever the number of outputs."""
+    sizes = [Size(rows, 100, outputs) for outputs in SKETCHED_OUTPUTS]
+    return measure("outputs", sizes, rounds, repeats, threads, SKETCHED)
+
+
+def measure(
+    quantity: str, sizes: list[Size], rounds: int, repeats: int, threads: int, params: dict[str, Any]
+) -> Growth:
     growth = Growth(quantity, sizes, [[] for _ in sizes])
     for repeat in range(repeats):
         for size, fits in zip(sizes, growth.repeats, strict=True):
-            fits.append(round_seconds(size, rounds, threads))
+            fits.append(round_seconds(size, rounds, threads, params))
             log(f"{quantity}, repeat {repeat + 1} of {repeats}: {size}: {fits[-1]:.3g} s per round")
     return growth
 
 
-def round_seconds(size: Size, rounds: int, threads: int) -> float:
+def round_seconds(size: Size, rounds: int, threads: int, params: dict[str, Any]) -> float:
     """Train once and return the median seconds of the timed rounds.
 
     Parameters
@@ -117,11 +139,12 @@ def round_seconds(size: Size, rounds: int, threads: int) -> float:
         Timed rounds, after `WARM_UP` that are not.
     threads : int
         Threads of polyleaf.
+    params : dict
+        What the outputs are to the splits.
     """
     split = synthetic("classes", size.rows, size.features, size.outputs, test_rows=0)(Path())
-    n_outputs = len(np.unique(split.y_train))
-    if n_outputs != size.outputs:
-        raise ValueError(f"{size}: only {n_outputs} of the classes have a row; there must be more rows.")
+    unseen = np.setdiff1d(np.arange(size.outputs), split.y_train)
+    split.y_train[: len(unseen)] = unseen  # a class in a thousand rows may have none
     ends: list[float] = []
 
     def clock(_y: NDArray[Any], _prediction: NDArray[Any]) -> float:
@@ -134,8 +157,7 @@ def round_seconds(size: Size, rounds: int, threads: int) -> float:
         max_depth=MAX_DEPTH,
         min_samples_leaf=MIN_SAMPLES_LEAF,
         max_bins=size.bins,
-        hessian="diagonal",  # the same work for any number of outputs
-        sketch=None,
+        **params,
         eval_metric=clock,
         n_jobs=threads,
     )
@@ -145,7 +167,7 @@ def round_seconds(size: Size, rounds: int, threads: int) -> float:
     return median(np.diff(ends[WARM_UP - 1 :]).tolist())
 
 
-def report(options: Any, run: list[str], others: float, growths: list[Growth]) -> str:
+def report(options: Any, run: list[str], others: float, growths: list[Growth], sketches: list[Growth]) -> str:
     worst = max(growths, key=lambda growth: growth.largest_ratio)
     lines = [
         "# Growth of cost",
@@ -169,6 +191,7 @@ def report(options: Any, run: list[str], others: float, growths: list[Growth]) -
     ]
     for growth in growths:
         lines += ["", *table(growth)]
+    lines += ["", *sketch_table(sketches)]
     return "\n".join(lines) + "\n"
 
 
@@ -185,6 +208,26 @@ def table(growth: Growth) -> list[str]:
         lines.append(table_row([f"{value:,}", f"{seconds:.3g}", ratio(seconds, before)]))
         before = seconds
     lines += ["", f"Largest ratio: {ratio(growth.largest_ratio, 1.0)}."]
+    return lines
+
+
+def sketch_table(sketches: list[Growth]) -> list[str]:
+    """Milliseconds per round of each number of rows and outputs, and how much the most outputs cost."""
+    fewest, most = SKETCHED_OUTPUTS[0], SKETCHED_OUTPUTS[-1]
+    columns = [f"{outputs} outputs, ms" for outputs in SKETCHED_OUTPUTS]
+    lines = [
+        "## Outputs of a sketch",
+        "",
+        f"Splits are found on {SKETCH_SIZE} random projections of the gradients; 100 features, all other "
+        "parameters by default. Leaf values are those of all outputs.",
+        "",
+        table_row(["rows", *columns, f"{most} against {fewest}"]),
+        table_row(["---:"] * (len(columns) + 2)),
+    ]
+    for growth in sketches:
+        seconds = growth.seconds
+        cells = [f"{1000 * value:.3g}" for value in seconds]
+        lines.append(table_row([f"{growth.sizes[0].rows:,}", *cells, ratio(seconds[-1], seconds[0])]))
     return lines
 
 

@@ -40,6 +40,8 @@ using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using RowMatrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;  // rows may be apart
 template <class T>
+using OutVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
 using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 MatrixView view_of(const Table& table) {
@@ -279,7 +281,7 @@ Term term_of(const std::string& name) {
 
 // Per row: the weighted sum of a term of its values.
 void weighted_sums(const RowMatrix<float>& values, const Vector<double>& weight, const std::string& term,
-                   nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out, int n_threads) {
+                   OutVector<double>& out, int n_threads) {
   constexpr std::size_t kBlockRows = 1024;
   const std::size_t n = values.shape(0), d = values.shape(1);
   expect(weight.shape(0) == d && out.shape(0) == n && (values.stride(1) == 1 || d == 1), "arrays differ in size");
@@ -329,11 +331,12 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
               double node_share, std::uint64_t sample_key, const std::optional<Vector<std::int64_t>>& group_begin,
               const std::optional<Vector<std::int32_t>>& group_feature,
               const std::optional<Matrix<std::int8_t>>& monotone,
-              std::optional<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>> raw, int max_depth, int max_leaves,
-              int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha,
-              int sparse_leaves, bool restricted, const std::string& hessian_mode,
-              const std::optional<Vector<std::int32_t>>& label, const std::optional<Vector<double>>& renew_level,
-              const std::optional<Matrix<double>>& renew_y, const std::optional<Vector<std::int32_t>>& renew_column,
+              std::optional<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>> raw,
+              std::optional<OutVector<std::uint32_t>> leaf_of_row, int max_depth, int max_leaves, int min_samples_leaf,
+              double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha, int sparse_leaves,
+              bool restricted, const std::string& hessian_mode, const std::optional<Vector<std::int32_t>>& label,
+              const std::optional<Vector<double>>& renew_level, const std::optional<Matrix<double>>& renew_y,
+              const std::optional<Vector<std::int32_t>>& renew_column,
               const std::optional<RowMatrix<double>>& renew_weight, double learning_rate, std::size_t histogram_bytes,
               bool output_gains, int n_threads) {
   const std::size_t d = gradient.shape(1);
@@ -366,6 +369,10 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
     expect_outputs(matrix, raw->shape(0), raw->shape(1), raw->stride(1), d);
     task.raw = raw->data();
     task.raw_stride = static_cast<std::size_t>(raw->stride(0));
+  }
+  if (leaf_of_row) {
+    expect(leaf_of_row->shape(0) == matrix.n_rows, "leaf_of_row: one number per row");
+    task.leaf_of_row = leaf_of_row->data();
   }
   if (renew_level) {
     expect(raw.has_value() && renew_y.has_value() && renew_column.has_value(),
@@ -585,13 +592,45 @@ class ForestPredictor {
   std::size_t n_trees_;
 };
 
-void squared_error(const Matrix<double>& raw, const Matrix<double>& y, const Vector<double>& unit,
-                   OutMatrix<float>& gradient, int n_threads) {
+// A tree on its way to the scores, with the arrays it consists of.
+class TreeOfRows {
+ public:
+  TreeOfRows(Vector<std::uint32_t> leaf, Matrix<float> values, Vector<double> unit)
+      : leaf_(std::move(leaf)), values_(std::move(values)), unit_(std::move(unit)) {
+    expect(unit_.shape(0) == values_.shape(1), "a unit per output");
+    for (std::size_t i = 0; i < leaf_.shape(0); ++i)
+      expect(leaf_.data()[i] < values_.shape(0), "a leaf is out of range");
+  }
+
+  LeafValues of(std::size_t n_rows, std::size_t n_outputs) const {
+    expect(leaf_.shape(0) == n_rows && values_.shape(1) == n_outputs, "a tree of other rows or outputs");
+    return {leaf_.data(), values_.data(), unit_.data()};
+  }
+
+  void add_to(OutMatrix<double>& raw, int n_threads) const {
+    const LeafValues tree = of(raw.shape(0), raw.shape(1));
+    nb::gil_scoped_release release;
+    add_leaf_values(tree, raw.shape(0), static_cast<int>(raw.shape(1)), raw.data(), n_threads);
+  }
+
+ private:
+  Vector<std::uint32_t> leaf_;
+  Matrix<float> values_;
+  Vector<double> unit_;
+};
+
+LeafValues values_or_none(const TreeOfRows* tree, const OutMatrix<double>& raw) {
+  return tree == nullptr ? LeafValues{} : tree->of(raw.shape(0), raw.shape(1));
+}
+
+void squared_error(OutMatrix<double>& raw, const Matrix<double>& y, const Vector<double>& unit,
+                   OutMatrix<float>& gradient, int n_threads, const TreeOfRows* tree) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
   expect(y.shape(0) == n && y.shape(1) == d && unit.shape(0) == d && gradient.shape(0) == n && gradient.shape(1) == d,
          "arrays of rows x outputs");
+  const LeafValues added = values_or_none(tree, raw);
   nb::gil_scoped_release release;
-  squared_error_gradients(raw.data(), y.data(), unit.data(), n, static_cast<int>(d), gradient.data(), n_threads);
+  squared_error_gradients(added, raw.data(), y.data(), unit.data(), n, static_cast<int>(d), gradient.data(), n_threads);
 }
 
 void clipped_squared_error(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
@@ -603,8 +642,9 @@ void clipped_squared_error(const Matrix<double>& raw, const Matrix<double>& y, O
   clipped_squared_error_gradients(raw.data(), y.data(), n, static_cast<int>(d), gradient.data(), n_threads);
 }
 
-void softmax(const Matrix<double>& raw, const Vector<std::int32_t>& label, const std::string& curvature,
-             OutMatrix<float>& gradient, std::optional<OutMatrix<float>>& hessian, int n_threads) {
+void softmax(OutMatrix<double>& raw, const Vector<std::int32_t>& label, const std::string& curvature,
+             OutMatrix<float>& gradient, std::optional<OutMatrix<float>>& hessian, int n_threads,
+             const TreeOfRows* tree) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
   expect(label.shape(0) == n && gradient.shape(0) == n && gradient.shape(1) == d &&
              (!hessian || (hessian->shape(0) == n && hessian->shape(1) == d)),
@@ -613,20 +653,22 @@ void softmax(const Matrix<double>& raw, const Vector<std::int32_t>& label, const
     expect(label.data()[i] >= 0 && static_cast<std::size_t>(label.data()[i]) < d, "a label is out of range");
   const Term kind = term_of(curvature);
   expect(kind != Term::kItself && kind != Term::kSquare, "unknown curvature");
+  const LeafValues added = values_or_none(tree, raw);
   nb::gil_scoped_release release;
-  softmax_gradients(raw.data(), label.data(), kind, n, static_cast<int>(d), gradient.data(),
+  softmax_gradients(added, raw.data(), label.data(), kind, n, static_cast<int>(d), gradient.data(),
                     hessian ? hessian->data() : nullptr, n_threads);
 }
 
-void logistic(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
-              std::optional<OutMatrix<float>>& hessian, int n_threads) {
+void logistic(OutMatrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
+              std::optional<OutMatrix<float>>& hessian, int n_threads, const TreeOfRows* tree) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
   expect(y.shape(0) == n && y.shape(1) == d && gradient.shape(0) == n && gradient.shape(1) == d &&
              (!hessian || (hessian->shape(0) == n && hessian->shape(1) == d)),
          "arrays of rows x outputs");
+  const LeafValues added = values_or_none(tree, raw);
   nb::gil_scoped_release release;
-  logistic_gradients(raw.data(), y.data(), n, static_cast<int>(d), gradient.data(), hessian ? hessian->data() : nullptr,
-                     n_threads);
+  logistic_gradients(added, raw.data(), y.data(), n, static_cast<int>(d), gradient.data(),
+                     hessian ? hessian->data() : nullptr, n_threads);
 }
 
 void pinball(const Matrix<double>& raw, const Matrix<double>& y, const Vector<std::int32_t>& column,
@@ -717,10 +759,11 @@ NB_MODULE(_core, m) {
            "structure_curvature"_a.none(), "structure_weight"_a.none(), "gain_weight"_a, "structure_unit"_a,
            "rows"_a.none(), "all_rows_in_leaves"_a, "feature_mask"_a.none(), "level_share"_a, "node_share"_a,
            "sample_key"_a, "group_begin"_a.none(), "group_feature"_a.none(), "monotone"_a.none(),
-           "raw"_a.noconvert().none(), "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a,
-           "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "hessian_mode"_a,
-           "label"_a.none(), "renew_level"_a.none(), "renew_y"_a.none(), "renew_column"_a.none(),
-           "renew_weight"_a.none(), "learning_rate"_a, "histogram_bytes"_a, "output_gains"_a, "n_threads"_a);
+           "raw"_a.noconvert().none(), "leaf_of_row"_a.noconvert().none(), "max_depth"_a, "max_leaves"_a,
+           "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a,
+           "sparse_leaves"_a, "restricted"_a, "hessian_mode"_a, "label"_a.none(), "renew_level"_a.none(),
+           "renew_y"_a.none(), "renew_column"_a.none(), "renew_weight"_a.none(), "learning_rate"_a, "histogram_bytes"_a,
+           "output_gains"_a, "n_threads"_a);
 
   m.def(
       "fixed_point",
@@ -758,11 +801,16 @@ NB_MODULE(_core, m) {
 
   m.def("project", &project, "values"_a, "columns"_a, "out"_a.noconvert(), "n_threads"_a);
   m.def("weighted_sums", &weighted_sums, "values"_a, "weight"_a, "term"_a, "out"_a.noconvert(), "n_threads"_a);
-  m.def("squared_error", &squared_error, "raw"_a, "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a);
+  nb::class_<TreeOfRows>(m, "TreeOfRows", "A tree that the next pass over the scores of its rows adds to them.")
+      .def(nb::init<Vector<std::uint32_t>, Matrix<float>, Vector<double>>(), "leaf"_a, "values"_a, "unit"_a)
+      .def("add_to", &TreeOfRows::add_to, "raw"_a.noconvert(), "n_threads"_a);
+  m.def("squared_error", &squared_error, "raw"_a.noconvert(), "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a,
+        "tree"_a.none() = nb::none());
   m.def("clipped_squared_error", &clipped_squared_error, "raw"_a, "y"_a, "gradient"_a.noconvert(), "n_threads"_a);
-  m.def("softmax", &softmax, "raw"_a, "label"_a, "curvature"_a, "gradient"_a.noconvert(),
-        "hessian"_a.noconvert().none(), "n_threads"_a);
-  m.def("logistic", &logistic, "raw"_a, "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(), "n_threads"_a);
+  m.def("softmax", &softmax, "raw"_a.noconvert(), "label"_a, "curvature"_a, "gradient"_a.noconvert(),
+        "hessian"_a.noconvert().none(), "n_threads"_a, "tree"_a.none() = nb::none());
+  m.def("logistic", &logistic, "raw"_a.noconvert(), "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(),
+        "n_threads"_a, "tree"_a.none() = nb::none());
 
   m.def("pinball", &pinball, "raw"_a, "y"_a, "column"_a, "above"_a, "below"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("huber", &huber, "raw"_a, "y"_a, "unit"_a, "factor"_a, "delta"_a, "largest"_a, "gradient"_a.noconvert(),

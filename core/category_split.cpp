@@ -65,7 +65,8 @@ RootMoments root_moments(const Gradients& in, const std::vector<std::uint32_t>& 
   parallel_for(rows.size() * d < kParallelWork ? 1 : n_threads, n_chunks, [&](std::size_t chunk, int) {
     const std::size_t begin = chunk * kChunkRows;
     kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows.data() + begin,
-                       std::min(kChunkRows, rows.size() - begin), in.n_outputs, Term::kSquare, sums.data() + chunk * d);
+                       std::min(kChunkRows, rows.size() - begin), in.n_outputs, nullptr, Term::kSquare,
+                       sums.data() + chunk * d);
   });
   RootMoments out;
   out.squared_gradient.assign(d, 0.0);

@@ -50,6 +50,7 @@ GrownTree TreeGrower::grow(const GrowTask& task, const GrowSettings& settings) {
   }
   sum_up(tree);
   if (!gather) place_unseen(matrix, order, tree);
+  if (task.leaf_of_row != nullptr) write_leaves(task, settings, rows_.data(), leaves, tree);
   if (task.raw != nullptr) add_to_raw(task, settings, rows_.data(), leaves, tree);
   return tree;
 }

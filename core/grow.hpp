@@ -51,7 +51,8 @@ struct GrowTask {
   const std::int8_t* monotone = nullptr;  // signs of monotone constraints, features x outputs; null: none
   double* raw = nullptr;                  // predictions of all rows, to which the tree is added
   std::size_t raw_stride = 0;
-  Renewal renewal;  // needs `raw`
+  std::uint32_t* leaf_of_row = nullptr;  // where the leaf of each row is written
+  Renewal renewal;                       // needs `raw`
 };
 
 // Grows trees on one binned table; keeps its work space from round to round.

@@ -534,13 +534,12 @@ void weighted_sums(const float* values, std::size_t stride, std::size_t begin, s
   with_term(term, [&](auto kind) { sum_of_rows<kind.value>(values, stride, begin, end, n, weight, out); });
 }
 
-// e^x to about 1e-15 for |x| <= 700 (clamped there), written so that the compiler vectorises it.
+// e^x to about 1e-15 for -700 <= x <= 700 (raised to -700), written so that the compiler vectorises it.
 inline double exponential(double x) {
   constexpr double kLog2e = 1.4426950408889634;
   constexpr double kLn2High = 6.93147180369123816490e-01;
   constexpr double kLn2Low = 1.90821492927058770002e-10;
   x = x < -700.0 ? -700.0 : x;
-  x = x > 700.0 ? 700.0 : x;
   const double shifted = x * kLog2e + kRounder;
   const double n = shifted - kRounder;
   const double r = (x - n * kLn2High) - n * kLn2Low;
@@ -557,8 +556,9 @@ inline double exponential(double x) {
   p = p * r + 0.5;
   p = p * r + 1.0;
   p = p * r + 1.0;
-  const std::int64_t exponent = bits_of(shifted) - bits_of(kRounder);
-  return p * from_bits((exponent + 1023) << 52);
+  // n stands in the low bits of `shifted`; added to the exponent of p, which is near 1, it multiplies by 2^n.
+  return from_bits(static_cast<std::int64_t>(static_cast<std::uint64_t>(bits_of(p)) +
+                                             (static_cast<std::uint64_t>(bits_of(shifted)) << 52)));
 }
 
 // In lanes, so that one addition or comparison does not wait for the one before.
@@ -589,6 +589,17 @@ inline double curvature(double p, double y) {
   return (kind == Term::kTwice ? 2.0 : 1.0) * (p * (1.0 - p));
 }
 
+// e^(x - largest). Meanwhile the scores of later rows are fetched, which otherwise would be waited for.
+inline void exponentials(const double* x, double largest, int n, double* out) {
+  constexpr int kStep = 64, kLater = 1024;
+  int from = 0;
+  for (; from + kStep <= n; from += kStep) {
+    for (int j = 0; j < kStep; j += 8) __builtin_prefetch(x + from + j + kLater, 1);
+    for (int j = 0; j < kStep; ++j) out[from + j] = exponential(x[from + j] - largest);
+  }
+  for (; from < n; ++from) out[from] = exponential(x[from] - largest);
+}
+
 template <Term kind, bool Stored>
 void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begin, std::size_t end, int n_outputs,
                   float* gradient, float* hessian) {
@@ -603,14 +614,13 @@ void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begi
     double sum = 0.0;
     for (int from = 0; from < n_outputs; from += kChunk) {
       const int count = n_outputs - from < kChunk ? n_outputs - from : kChunk;
-      for (int j = 0; j < count; ++j) e[j] = exponential(x[from + j] - largest);
+      exponentials(x + from, largest, count, e);
       sum += sum_of(e, count);
     }
     const double inverse = 1.0 / sum;
     for (int from = 0; from < n_outputs; from += kChunk) {
       const int count = n_outputs - from < kChunk ? n_outputs - from : kChunk;
-      if (n_outputs > kChunk)  // else they are still there
-        for (int j = 0; j < count; ++j) e[j] = exponential(x[from + j] - largest);
+      if (n_outputs > kChunk) exponentials(x + from, largest, count, e);  // else they are still there
       for (int j = 0; j < count; ++j) {
         const double p = e[j] * inverse;
         g[from + j] = static_cast<float>(p);
@@ -639,9 +649,19 @@ void softmax(const double* raw, const std::int32_t* label, Term kind, std::size_
 void logistic(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
               float* hessian) {
   for (std::size_t i = begin; i < end; ++i) {
-    const double p = 1.0 / (1.0 + exponential(-raw[i]));
+    const double p = 1.0 / (1.0 + exponential(raw[i] < -700.0 ? 700.0 : -raw[i]));
     gradient[i] = static_cast<float>(p - label[i]);
     if (hessian != nullptr) hessian[i] = static_cast<float>(p * (1.0 - p));
+  }
+}
+
+void add_leaves(const std::uint32_t* leaf, const float* values, const double* unit, std::size_t begin, std::size_t end,
+                int n, double* raw) {
+  const auto d = static_cast<std::size_t>(n);
+  for (std::size_t row = begin; row < end; ++row) {
+    const float* value = values + leaf[row] * d;
+    double* to = raw + row * d;
+    for (std::size_t j = 0; j < d; ++j) to[j] += unit[j] * static_cast<double>(value[j]);
   }
 }
 
@@ -654,24 +674,64 @@ void add_to_rows(const double* value, int n, const std::uint32_t* rows, std::siz
   }
 }
 
-template <Term kind>
-void sum_some_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
-                   std::size_t n_rows, int n_outputs, double* out) {
-  for (std::size_t i = 0; i < n_rows; ++i) {
-    if (i + kAhead < n_rows) __builtin_prefetch(values + rows[i + kAhead] * stride);
-    const float* v = values + rows[i] * stride;
-    if (weight != nullptr) {
-      const double w = weight[rows[i]];
-      for (int j = 0; j < n_outputs; ++j) out[j] += w * term_of<kind>(static_cast<double>(v[j]));
-    } else {
-      for (int j = 0; j < n_outputs; ++j) out[j] += term_of<kind>(static_cast<double>(v[j]));
+// Adds rows one after the other to numbers that stay in registers meanwhile.
+template <Term kind, bool Sums, bool Terms, bool Weighted, int Rows>
+void sum_few_rows(const float* const* row, const double* weight, int n_outputs, double* sums, double* terms) {
+  for (int j = 0; j < n_outputs; ++j) {
+    double sum = Sums ? sums[j] : 0.0, term = Terms ? terms[j] : 0.0;
+    for (int r = 0; r < Rows; ++r) {
+      const double x = row[r][j];
+      if (Sums) sum += Weighted ? weight[r] * x : x;
+      if (Terms) term += Weighted ? weight[r] * term_of<kind>(x) : term_of<kind>(x);
     }
+    if (Sums) sums[j] = sum;
+    if (Terms) terms[j] = term;
   }
 }
 
+template <Term kind, bool Sums, bool Terms, bool Weighted>
+void sum_weighted_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
+                       std::size_t n_rows, int n_outputs, double* sums, double* terms) {
+  constexpr int kTogether = 4;
+  const float* row[kTogether];
+  double w[kTogether] = {1.0, 1.0, 1.0, 1.0};
+  std::size_t i = 0;
+  const auto take = [&](int n) {
+    for (int r = 0; r < n; ++r) {
+      if (i + r + kAhead < n_rows) __builtin_prefetch(values + rows[i + r + kAhead] * stride);
+      row[r] = values + rows[i + r] * stride;
+      if (Weighted) w[r] = weight[rows[i + r]];
+    }
+  };
+  for (; i + kTogether <= n_rows; i += kTogether) {
+    take(kTogether);
+    sum_few_rows<kind, Sums, Terms, Weighted, kTogether>(row, w, n_outputs, sums, terms);
+  }
+  for (; i < n_rows; ++i) {
+    take(1);
+    sum_few_rows<kind, Sums, Terms, Weighted, 1>(row, w, n_outputs, sums, terms);
+  }
+}
+
+template <Term kind, bool Sums, bool Terms>
+void sum_some_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
+                   std::size_t n_rows, int n_outputs, double* sums, double* terms) {
+  if (weight == nullptr)
+    sum_weighted_rows<kind, Sums, Terms, false>(values, stride, weight, rows, n_rows, n_outputs, sums, terms);
+  else
+    sum_weighted_rows<kind, Sums, Terms, true>(values, stride, weight, rows, n_rows, n_outputs, sums, terms);
+}
+
 void sum_rows(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
-              std::size_t n_rows, int n_outputs, Term term, double* out) {
-  with_term(term, [&](auto kind) { sum_some_rows<kind.value>(values, stride, weight, rows, n_rows, n_outputs, out); });
+              std::size_t n_rows, int n_outputs, double* sums, Term term, double* terms) {
+  if (terms == nullptr)
+    return sum_some_rows<Term::kItself, true, false>(values, stride, weight, rows, n_rows, n_outputs, sums, terms);
+  with_term(term, [&](auto kind) {
+    if (sums == nullptr)
+      sum_some_rows<kind.value, false, true>(values, stride, weight, rows, n_rows, n_outputs, sums, terms);
+    else
+      sum_some_rows<kind.value, true, true>(values, stride, weight, rows, n_rows, n_outputs, sums, terms);
+  });
 }
 
 }  // namespace
@@ -693,6 +753,7 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           weighted_sums,
                           softmax,
                           logistic,
+                          add_leaves,
                           add_to_rows,
                           sum_rows};
 

@@ -132,12 +132,15 @@ struct Kernels {
                   int n_outputs, float* gradient, float* hessian);
   void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
                    float* hessian);
+  // Adds to each row of scores what its leaf says: values (leaves x n) in multiples of `unit`.
+  void (*add_leaves)(const std::uint32_t* leaf, const float* values, const double* unit, std::size_t begin,
+                     std::size_t end, int n, double* raw);
   // Adds the same values to some rows.
   void (*add_to_rows)(const double* value, int n, const std::uint32_t* rows, std::size_t n_rows, std::size_t stride,
                       double* out);
-  // Adds a term of some rows, weighted, to out (per output).
+  // Adds some rows, weighted, to `sums` (per output), and a term of them to `terms`; one of both may be null.
   void (*sum_rows)(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
-                   std::size_t n_rows, int n_outputs, Term term, double* out);
+                   std::size_t n_rows, int n_outputs, double* sums, Term term, double* terms);
 };
 
 const Kernels& kernels();

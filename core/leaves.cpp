@@ -57,18 +57,13 @@ std::vector<double> exact_values(const Gradients& in, const std::uint32_t* rows,
 
 // Adds gradients (d), then Hessians (d, if there are any of each output).
 void sum_gradients(const Gradients& in, const std::uint32_t* rows, std::size_t n_rows, double* out) {
-  constexpr std::size_t kRowsInCache = 64;
-  const auto d = static_cast<std::size_t>(in.n_outputs);
+  double* hessians = out + in.n_outputs;
+  const bool by_rule = in.hessian == nullptr && in.hessian_rule != Term::kItself;
+  kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows, n_rows, in.n_outputs, out, in.hessian_rule,
+                     by_rule ? hessians : nullptr);
   if (in.hessian != nullptr)
-    kernels().sum_rows(in.hessian, in.hessian_stride, in.weight, rows, n_rows, in.n_outputs, Term::kItself, out + d);
-  for (std::size_t begin = 0; begin < n_rows; begin += kRowsInCache) {
-    const std::size_t n = std::min(kRowsInCache, n_rows - begin);
-    const auto add = [&](Term term, double* to) {
-      kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows + begin, n, in.n_outputs, term, to);
-    };
-    add(Term::kItself, out);
-    if (in.hessian == nullptr && in.hessian_rule != Term::kItself) add(in.hessian_rule, out + d);
-  }
+    kernels().sum_rows(in.hessian, in.hessian_stride, in.weight, rows, n_rows, in.n_outputs, hessians, Term::kItself,
+                       nullptr);
 }
 
 void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, std::size_t leaf, std::size_t row) {
@@ -82,7 +77,10 @@ void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, st
   for (std::size_t i = 0; i < width; ++i) raw[output[i]] += task.unit[output[i]] * static_cast<double>(value[i]);
 }
 
-void add_outside_sample(const GrowTask& task, const GrowSettings& settings, const GrownTree& tree, std::size_t width) {
+// Calls visit(row, leaf) for the rows that the leaves do not hold.
+template <class Visit>
+void each_outside_sample(const GrowTask& task, const GrowSettings& settings, const GrownTree& tree, Visit&& visit) {
+  if (task.rows == nullptr || task.all_rows_in_leaves) return;
   const BinnedMatrix& matrix = *task.matrix;
   std::vector<std::uint8_t> sampled(matrix.n_rows, 0);
   for (std::size_t i = 0; i < task.n_rows; ++i) sampled[task.rows[i]] = 1;
@@ -91,7 +89,7 @@ void add_outside_sample(const GrowTask& task, const GrowSettings& settings, cons
     const std::size_t end = std::min(matrix.n_rows, (block + 1) * kChunkRows);
     for (std::size_t row = block * kChunkRows; row < end; ++row) {
       if (sampled[row] != 0) continue;
-      add_leaf(task, tree, width, find_leaf(matrix, row, tree), row);
+      visit(row, find_leaf(matrix, row, tree));
     }
   });
 }
@@ -149,6 +147,18 @@ std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settin
   return total;
 }
 
+void write_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
+                  const std::vector<LeafRows>& leaves, const GrownTree& tree) {
+  const std::vector<Chunk> chunks = chunks_of(leaves);
+  parallel_for(task.n_rows < kParallelGathers ? 1 : settings.n_threads, chunks.size(), [&](std::size_t c, int) {
+    const auto leaf = static_cast<std::uint32_t>(chunks[c].leaf);
+    for (std::size_t i = chunks[c].begin; i < chunks[c].end; ++i) task.leaf_of_row[rows[i]] = leaf;
+  });
+  each_outside_sample(task, settings, tree, [&](std::size_t row, std::size_t leaf) {
+    task.leaf_of_row[row] = static_cast<std::uint32_t>(leaf);
+  });
+}
+
 void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
                 const std::vector<LeafRows>& leaves, const GrownTree& tree) {
   const std::size_t width = tree.values.size() / leaves.size();
@@ -165,7 +175,8 @@ void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::u
     kernels().add_to_rows(value.data(), static_cast<int>(width), rows + chunk.begin, chunk.end - chunk.begin,
                           task.raw_stride, task.raw);
   });
-  if (task.rows != nullptr && !task.all_rows_in_leaves) add_outside_sample(task, settings, tree, width);
+  each_outside_sample(task, settings, tree,
+                      [&](std::size_t row, std::size_t leaf) { add_leaf(task, tree, width, leaf, row); });
 }
 
 }  // namespace polyleaf

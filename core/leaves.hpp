@@ -19,6 +19,10 @@ std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settin
 // A leaf value as it is stored: a vanishing Hessian without regularisation may ask for more than a float can hold.
 float stored_value(double value);
 
+// Writes the leaf of each row, those outside of the sample included.
+void write_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
+                  const std::vector<LeafRows>& leaves, const GrownTree& tree);
+
 // Adds the tree to the predictions of all rows, those outside of the sample included.
 void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
                 const std::vector<LeafRows>& leaves, const GrownTree& tree);

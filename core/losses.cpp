@@ -10,6 +10,8 @@ namespace polyleaf {
 namespace {
 
 constexpr std::size_t kBlockCells = std::size_t{1} << 14;
+constexpr std::size_t kNearCells = std::size_t{1}
+                                   << 10;  // what the first-level cache holds besides the values of leaves
 
 // Runs body(begin, end) over blocks of rows of about kBlockCells cells.
 template <class Body>
@@ -19,31 +21,49 @@ void over_rows(std::size_t n_rows, int n_outputs, int n_threads, Body&& body) {
                [&](std::size_t block, int) { body(block * rows, std::min(n_rows, (block + 1) * rows)); });
 }
 
+// The same with a tree that is added first, to rows that then are in the cache.
+template <class Body>
+void over_rows(const LeafValues& tree, double* raw, std::size_t n_rows, int n_outputs, int n_threads, Body&& body) {
+  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+    if (tree.leaf == nullptr) return body(begin, end);
+    const std::size_t step = std::max<std::size_t>(1, kNearCells / static_cast<std::size_t>(n_outputs));
+    for (std::size_t row = begin; row < end; row += step) {
+      const std::size_t last = std::min(end, row + step);
+      kernels().add_leaves(tree.leaf, tree.values, tree.unit, row, last, n_outputs, raw);
+      body(row, last);
+    }
+  });
+}
+
 }  // namespace
 
-void squared_error_gradients(const double* raw, const double* y, const double* unit, std::size_t n_rows, int n_outputs,
-                             float* gradient, int n_threads) {
+void add_leaf_values(const LeafValues& tree, std::size_t n_rows, int n_outputs, double* raw, int n_threads) {
+  over_rows(tree, raw, n_rows, n_outputs, n_threads, [](std::size_t, std::size_t) {});
+}
+
+void squared_error_gradients(const LeafValues& tree, double* raw, const double* y, const double* unit,
+                             std::size_t n_rows, int n_outputs, float* gradient, int n_threads) {
   const auto d = static_cast<std::size_t>(n_outputs);
   std::vector<double> inverse(d);  // units are powers of two: scaling first is exact and cannot overflow
   for (std::size_t j = 0; j < d; ++j) inverse[j] = 1.0 / unit[j];
-  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+  over_rows(tree, raw, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row)
       for (std::size_t j = 0; j < d; ++j)
         gradient[row * d + j] = static_cast<float>(raw[row * d + j] * inverse[j] - y[row * d + j] * inverse[j]);
   });
 }
 
-void softmax_gradients(const double* raw, const std::int32_t* label, Term curvature, std::size_t n_rows, int n_outputs,
-                       float* gradient, float* hessian, int n_threads) {
-  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+void softmax_gradients(const LeafValues& tree, double* raw, const std::int32_t* label, Term curvature,
+                       std::size_t n_rows, int n_outputs, float* gradient, float* hessian, int n_threads) {
+  over_rows(tree, raw, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
     kernels().softmax(raw, label, curvature, begin, end, n_outputs, gradient, hessian);
   });
 }
 
-void logistic_gradients(const double* raw, const double* y, std::size_t n_rows, int n_outputs, float* gradient,
-                        float* hessian, int n_threads) {
+void logistic_gradients(const LeafValues& tree, double* raw, const double* y, std::size_t n_rows, int n_outputs,
+                        float* gradient, float* hessian, int n_threads) {
   const auto d = static_cast<std::size_t>(n_outputs);
-  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+  over_rows(tree, raw, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
     kernels().logistic(raw, y, begin * d, end * d, gradient, hessian);
   });
 }

@@ -57,6 +57,7 @@ class TreeGrower:
         group_feature: npt.NDArray[np.int32] | None,
         monotone: npt.NDArray[np.int8] | None,
         raw: npt.NDArray[np.float64] | None,
+        leaf_of_row: npt.NDArray[np.uint32] | None,
         max_depth: int,
         max_leaves: int,
         min_samples_leaf: int,
@@ -152,12 +153,23 @@ def weighted_sums(
     out: npt.NDArray[np.float64],
     n_threads: int,
 ) -> None: ...
+
+class TreeOfRows:
+    def __init__(
+        self,
+        leaf: npt.NDArray[np.uint32],
+        values: npt.NDArray[np.float32],
+        unit: npt.NDArray[np.float64],
+    ) -> None: ...
+    def add_to(self, raw: npt.NDArray[np.float64], n_threads: int) -> None: ...
+
 def squared_error(
     raw: npt.NDArray[np.float64],
     y: npt.NDArray[np.float64],
     unit: npt.NDArray[np.float64],
     gradient: npt.NDArray[np.float32],
     n_threads: int,
+    tree: TreeOfRows | None = None,
 ) -> None: ...
 def softmax(
     raw: npt.NDArray[np.float64],
@@ -166,6 +178,7 @@ def softmax(
     gradient: npt.NDArray[np.float32],
     hessian: npt.NDArray[np.float32] | None,
     n_threads: int,
+    tree: TreeOfRows | None = None,
 ) -> None: ...
 def logistic(
     raw: npt.NDArray[np.float64],
@@ -173,6 +186,7 @@ def logistic(
     gradient: npt.NDArray[np.float32],
     hessian: npt.NDArray[np.float32] | None,
     n_threads: int,
+    tree: TreeOfRows | None = None,
 ) -> None: ...
 def clipped_squared_error(
     raw: npt.NDArray[np.float64],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyleaf._core import BinnedMatrix
+from polyleaf._core import BinnedMatrix, TreeOfRows
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
@@ -59,10 +59,20 @@ class Trainer:
         self._plan = StructurePlan(
             settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed, arrays
         )
+        self._leaf_of_row = np.empty(data.X.shape[0], dtype=np.uint32) if self._adds_later() else None
+        self._last_tree: TreeOfRows | None = None  # that has not been added to the scores yet
 
     def _arrays(self) -> Arrays:
         """Return what computes with the gradients, where they are."""
         return CpuArrays(self._settings.n_threads)
+
+    def _adds_later(self) -> bool:
+        """Whether a round's tree is added to the scores by the next pass over them, which saves one."""
+        return (
+            self.trees_per_round == 1
+            and self._settings.sparse_leaves is None
+            and self._loss.leaf_levels is None  # for which the scores are needed while trees grow
+        )
 
     def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
         """Bin the table (unless it is binned already) and set up the scores."""
@@ -79,7 +89,7 @@ class Trainer:
             self._raw = initial.predict_raw(self._data.X, n_threads=self._settings.n_threads)
 
     def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
-        """Grow one round's trees and add them to the training scores."""
+        """Grow one round's trees and add them to the training scores, now or later."""
         settings = self._settings
         gradient, hessian = self._gradients()
         rows = self._sampler.rows(number, gradient, self._gain_weight, self._weight)
@@ -92,21 +102,21 @@ class Trainer:
                 part = slice(first, first + width)
                 of_tree = gradient[:, part]
                 hessian_of_tree = hessian if hessian is None or isinstance(hessian, str) else hessian[:, part]
-                scales = {"gain_weight": self._gain_weight[part], "unit": self.unit[part]}
+                scales: dict[str, Any] = {"gain_weight": self._gain_weight[part], "unit": self.unit[part]}
+                scores: dict[str, Any] = {"leaf_of_row": self._leaf_of_row}
+                if self._leaf_of_row is None:
+                    scores = {"raw": self._raw[:, part]}
+                structure = self._plan.make(
+                    of_tree, hessian_of_tree, **scales, number=number, weight=self._weight
+                )
                 tree = self._grower.grow(
                     of_tree,
                     hessian_of_tree,
                     self._weight,
                     **scales,
-                    structure=self._plan.make(
-                        of_tree,
-                        hessian_of_tree,
-                        **scales,
-                        number=number,
-                        weight=self._weight,
-                    ),
+                    **scores,
+                    structure=structure,
                     label=self._data.y if settings.hessian in ("exact", "exact_leaf") else None,
-                    raw=self._raw[:, part],
                     rows=rows.rows,
                     sample_weight=rows.weight,
                     features=features,
@@ -114,6 +124,8 @@ class Trainer:
                     renewal=None if renewal is None else renewal.of_outputs(part),
                     monotone=None if settings.monotone is None else settings.monotone[:, part],
                 )
+                if self._leaf_of_row is not None:
+                    self._last_tree = TreeOfRows(self._leaf_of_row, tree.values, self.unit)
                 grown.append((tree, first))
         except OverflowError as error:
             raise ValueError(
@@ -140,6 +152,9 @@ class Trainer:
     def _of_loss(self, *, with_hessian: bool) -> Gradients:
         """Return the gradient of the loss at the present scores, and the Hessian if it is wanted."""
         y, raw, n_threads = self._data.y, self._raw, self._settings.n_threads
+        if self._last_tree is not None:
+            tree, self._last_tree = self._last_tree, None
+            return self._loss.gradients_after(tree, y, raw, n_threads, with_hessian=with_hessian)
         if with_hessian:
             return self._loss.gradients(y, raw, n_threads)
         return self._loss.gradient(y, raw, n_threads), None
@@ -152,6 +167,9 @@ class Trainer:
         """Return the first metric on the training rows."""
         if not metrics:
             return {}
+        if self._last_tree is not None:
+            self._last_tree.add_to(self._raw, self._settings.n_threads)
+            self._last_tree = None
         prediction = self._loss.predict(self._raw)
         weight = self._data.weights.whole()
         return {f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, weight)}

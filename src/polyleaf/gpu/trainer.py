@@ -39,6 +39,9 @@ class GpuTrainer(Trainer):
     def _arrays(self) -> Arrays:
         return GpuArrays()
 
+    def _adds_later(self) -> bool:
+        return False
+
     def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
         """Bin the table (unless it is binned already) and set up the scores, on the device."""
         settings = self._settings

@@ -243,6 +243,7 @@ class TreeGrower:
         structure: Structure | None = None,
         label: npt.NDArray[np.int32] | None = None,
         raw: FloatArray | None = None,
+        leaf_of_row: npt.NDArray[np.uint32] | None = None,
         rows: npt.NDArray[np.uint32] | None = None,
         sample_weight: FloatArray | None = None,
         features: FeatureSample = ALL_FEATURES,
@@ -267,6 +268,8 @@ class TreeGrower:
             Class codes, which the full Hessian needs.
         raw : float64 ndarray of shape (rows, outputs) or None
             Predictions of the training rows, updated in place.
+        leaf_of_row : uint32 ndarray of shape (rows,) or None
+            Set to the leaf of each training row.
         rows : uint32 ndarray or None
             The sample to grow from, ascending.
         sample_weight : float64 ndarray of shape (rows,) or None
@@ -302,6 +305,7 @@ class TreeGrower:
             all_rows_in_leaves=sample_weight is not None,
             monotone=None if monotone is None or not monotone.any() else np.ascontiguousarray(monotone),
             raw=raw,
+            leaf_of_row=leaf_of_row,
             hessian_mode=self._hessian,
             label=label,
             renew_level=None if renewal is None else renewal.level,

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf._core import TreeOfRows
 from polyleaf.data.inputs import Array, FloatArray
 
 # A label that no row has (or every row) would otherwise have an infinite base score.
@@ -75,6 +76,15 @@ class Loss(ABC):
     def gradient(self, y: Array, raw: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
         """Return the gradient alone; enough where there is a `hessian_rule`, and half the memory."""
         return self.gradients(y, raw, n_threads)[0]
+
+    def gradients_after(
+        self, tree: TreeOfRows, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
+    ) -> Gradients:
+        """Add a tree to the scores, in place; return their gradient, and the Hessian if it is wanted."""
+        tree.add_to(raw, n_threads)
+        if with_hessian:
+            return self.gradients(y, raw, n_threads)
+        return self.gradient(y, raw, n_threads), None
 
     @abstractmethod
     def predict(self, raw: FloatArray) -> FloatArray:

@@ -30,16 +30,31 @@ class BinaryCrossEntropy(Loss):
 
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
         """Return p - y and p(1 - p)."""
-        gradient = self._workspace("gradient", raw.shape)
-        hessian = self._workspace("hessian", raw.shape)
-        _core.logistic(raw, y, gradient, hessian, n_threads)
-        return gradient, hessian
+        return self._computed(y, raw, n_threads, with_hessian=True)
 
     def gradient(self, y: Array, raw: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
         """Return p - y."""
+        return self._computed(y, raw, n_threads, with_hessian=False)[0]
+
+    def gradients_after(
+        self, tree: _core.TreeOfRows, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
+    ) -> Gradients:
+        """Add a tree to the scores and return their gradients, in one pass."""
+        return self._computed(y, raw, n_threads, tree, with_hessian=with_hessian)
+
+    def _computed(
+        self,
+        y: Array,
+        raw: FloatArray,
+        n_threads: int,
+        tree: _core.TreeOfRows | None = None,
+        *,
+        with_hessian: bool,
+    ) -> Gradients:
         gradient = self._workspace("gradient", raw.shape)
-        _core.logistic(raw, y, gradient, None, n_threads)
-        return gradient
+        hessian = self._workspace("hessian", raw.shape) if with_hessian else None
+        _core.logistic(raw, y, gradient, hessian, n_threads, tree)
+        return gradient, hessian
 
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return the probability of each label."""

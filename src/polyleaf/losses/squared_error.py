@@ -48,6 +48,14 @@ class SquaredError(Loss):
         _core.squared_error(raw, y, self.unit, gradient, n_threads)
         return gradient, None
 
+    def gradients_after(
+        self, tree: _core.TreeOfRows, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
+    ) -> Gradients:
+        """Add a tree to the scores and return their gradient, in one pass."""
+        gradient = self._workspace("gradient", raw.shape)
+        _core.squared_error(raw, y, self.unit, gradient, n_threads, tree)
+        return gradient, None
+
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return the raw scores."""
         return raw
