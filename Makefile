@@ -41,7 +41,7 @@ $(VENV)/.tested-with: $(VENV)/.installed
 
 # The core once more, instrumented, in an environment of its own. Leaks are not counted: the interpreter has its own.
 SANITIZED := .venv-sanitize
-SANITIZED_TESTS := tests/test_visited_tree.py tests/test_cuts_and_codes.py tests/test_sparse_input.py tests/test_cv.py tests/test_pairs.py tests/test_binning.py tests/test_binning_speed_paths.py tests/test_categories.py tests/test_constraints.py tests/test_importance.py tests/test_losses.py tests/test_growth_oracle.py tests/test_renewed_leaves.py tests/test_model.py tests/test_model_file.py tests/test_predict.py tests/test_sketch_and_sampling.py tests/test_sparse_labels.py tests/test_sparse_and_exact.py tests/test_hypothesis_inputs.py
+SANITIZED_TESTS := tests/test_scores_of_training.py tests/test_visited_tree.py tests/test_cuts_and_codes.py tests/test_sparse_input.py tests/test_cv.py tests/test_pairs.py tests/test_binning.py tests/test_binning_speed_paths.py tests/test_categories.py tests/test_constraints.py tests/test_importance.py tests/test_losses.py tests/test_growth_oracle.py tests/test_renewed_leaves.py tests/test_model.py tests/test_model_file.py tests/test_predict.py tests/test_sketch_and_sampling.py tests/test_sparse_labels.py tests/test_sparse_and_exact.py tests/test_hypothesis_inputs.py
 sanitize:
 	test -x $(SANITIZED)/bin/python || $(PYTHON) -m venv $(SANITIZED)
 	$(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check \
