@@ -13,10 +13,15 @@ namespace {
 // 2,048 slots of 32 four-byte channels are 256 KiB: half of a common second-level cache.
 constexpr std::uint32_t kTileSlots = 2048;
 constexpr std::size_t kTileFeatures = 64;
+// What a row costs besides its entries is paid once for each sparse tile: these have many features, where they have few
+// bins, but not so many that the threads could not share the tiles.
+constexpr std::size_t kMostSparseFeatures = 256;
+constexpr std::size_t kLeastSparseFeatures = 32;
 // From this share of its most frequent bin on, visiting only the other cells of a feature pays.
 constexpr double kSparseShare = 0.2;
-// Where the entries of a sparse tile are counted in 32 bits.
-constexpr std::size_t kMostSparseRows = (std::size_t{1} << 32) / kTileFeatures - 1;
+// The entries of a sparse tile are counted in 32 bits.
+constexpr std::size_t kMostEntries = (std::size_t{1} << 32) - 1;
+constexpr std::size_t kMostSparseRows = kMostEntries / kTileFeatures;
 constexpr std::size_t kSampleRows = 2048;
 constexpr std::size_t kBlockRows = 1024;
 // Rows are encoded in blocks of all columns that fit a core's second-level cache.
@@ -87,16 +92,30 @@ std::vector<Frequent> frequent_bins(const MatrixView& x, const BinnedMatrix& mat
   return frequent;
 }
 
-void lay_out_tiles(BinnedMatrix& matrix, const std::vector<Frequent>& frequent) {
+std::size_t features_of_sparse_tiles(std::size_t n_features, std::size_t n_rows, int n_threads) {
+  const std::size_t shared = std::min(2 * static_cast<std::size_t>(n_threads), n_features / kLeastSparseFeatures);
+  const std::size_t n_tiles =
+      std::max({std::size_t{1}, shared, (n_features + kMostSparseFeatures - 1) / kMostSparseFeatures});
+  return std::min((n_features + n_tiles - 1) / n_tiles, kMostEntries / std::max<std::size_t>(1, n_rows));
+}
+
+void lay_out_tiles(BinnedMatrix& matrix, const std::vector<Frequent>& frequent, int n_threads) {
   for (int kind = 0; kind < 8; ++kind) {
     const bool categorical = (kind & 4) != 0;
     const bool sparse = (kind & 2) != 0;
     const bool wide = (kind & 1) != 0;
-    FeatureTile* tile = nullptr;
+    std::vector<std::size_t> features;
     for (std::size_t f = 0; f < matrix.features.size(); ++f) {
+      const FeatureBins& bins = matrix.features[f];
+      if (bins.categorical == categorical && frequent[f].sparse == sparse && (bins.n_bins() > 256) == wide)
+        features.push_back(f);
+    }
+    const std::size_t most =
+        sparse ? features_of_sparse_tiles(features.size(), matrix.n_rows, n_threads) : kTileFeatures;
+    FeatureTile* tile = nullptr;
+    for (const std::size_t f : features) {
       FeatureBins& bins = matrix.features[f];
-      if (bins.categorical != categorical || frequent[f].sparse != sparse || (bins.n_bins() > 256) != wide) continue;
-      if (tile == nullptr || tile->n_features() == kTileFeatures || tile->n_slots() + bins.n_bins() > kTileSlots) {
+      if (tile == nullptr || tile->n_features() == most || tile->n_slots() + bins.n_bins() > kTileSlots) {
         tile = &matrix.tiles.emplace_back();
         tile->sparse = sparse;
         tile->wide = wide;
@@ -156,7 +175,7 @@ template <class Code>
 void list_entries(FeatureTile& tile, std::size_t begin, std::size_t end) {
   const std::size_t k = tile.n_features();
   const Code* codes = reinterpret_cast<const Code*>(tile.codes.data()) + begin * k;
-  std::uint16_t slots[kTileFeatures];
+  std::uint16_t slots[kMostSparseFeatures];
   for (std::size_t row = begin; row < end; ++row, codes += k) {
     std::size_t n = 0;
     for (std::size_t position = 0; position < k; ++position) {  // without branches on the data
@@ -248,7 +267,7 @@ BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, in
   with_real(x.dtype, [&](auto zero) {
     using Real = decltype(zero);
     const std::vector<CutSearch<Real>> searches = make_searches<Real>(matrix, n_threads);
-    lay_out_tiles(matrix, frequent_bins(x, matrix, searches, n_threads));
+    lay_out_tiles(matrix, frequent_bins(x, matrix, searches, n_threads), n_threads);
     encode_rows(x, searches, matrix, n_threads);
   });
   list_all_entries(matrix, n_threads);
@@ -258,7 +277,7 @@ BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, in
 BinnedMatrix table_of_cuts(std::vector<ColumnCuts> columns) {
   BinnedMatrix matrix;
   take_cuts(columns, matrix);
-  lay_out_tiles(matrix, std::vector<Frequent>(matrix.features.size()));
+  lay_out_tiles(matrix, std::vector<Frequent>(matrix.features.size()), 1);
   return matrix;
 }
 
@@ -281,7 +300,7 @@ BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads) {
       tile.entries = Buffer<std::uint16_t>();
     }
   }
-  lay_out_tiles(joined, frequent);
+  lay_out_tiles(joined, frequent, n_threads);
   const std::size_t n_blocks = (joined.n_rows + kBlockRows - 1) / kBlockRows;
   for (FeatureTile& tile : joined.tiles) {
     const std::size_t work = joined.n_rows * tile.n_features();
