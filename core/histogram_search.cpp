@@ -317,12 +317,11 @@ void HistogramSearch::build_histogram(std::size_t at, int output_tile, const Nod
 void HistogramSearch::complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals,
                                              std::int32_t* histogram) const {
   const auto width = static_cast<std::size_t>(payload_.layout.width);
-  std::int32_t rest[PayloadLayout::kMaxWidth];
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    std::copy(totals, totals + width, rest);
-    for (std::uint32_t slot = tile.slot_begin[position]; slot < tile.slot_begin[position + 1]; ++slot)
-      kernels().subtract(rest, histogram + slot * width, width);  // the frequent bin itself is still 0
-    std::copy(rest, rest + width, histogram + tile.frequent_slot[position] * width);
+    const std::uint32_t first = tile.slot_begin[position];
+    // The frequent bin itself is still 0.
+    kernels().rest_of_bins(totals, histogram + first * width, tile.slot_begin[position + 1] - first,
+                           payload_.layout.width, histogram + tile.frequent_slot[position] * width);
   }
 }
 

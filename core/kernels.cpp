@@ -200,6 +200,29 @@ void subtract(std::int32_t* from, const std::int32_t* what, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) from[i] -= what[i];
 }
 
+template <int Lanes>
+void rest_of(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, std::int32_t* out) {
+  constexpr int kWidth = Lanes * kLane;
+  std::int32_t rest[kWidth];
+  for (int c = 0; c < kWidth; ++c) rest[c] = totals[c];
+  for (std::size_t b = 0; b < n; ++b)
+    for (int c = 0; c < kWidth; ++c) rest[c] -= bins[b * kWidth + static_cast<std::size_t>(c)];
+  for (int c = 0; c < kWidth; ++c) out[c] = rest[c];
+}
+
+void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width, std::int32_t* out) {
+  switch (width / kLane) {
+    case 1:
+      return rest_of<1>(totals, bins, n, out);
+    case 2:
+      return rest_of<2>(totals, bins, n, out);
+    case 3:
+      return rest_of<3>(totals, bins, n, out);
+    default:
+      return rest_of<4>(totals, bins, n, out);
+  }
+}
+
 constexpr int kMaxWidth = 32;
 
 inline double sum_lanes(const double* lane) {
@@ -746,6 +769,7 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           accumulate,
                           sum_payload,
                           subtract,
+                          rest_of_bins,
                           scan,
                           estimate,
                           terms,

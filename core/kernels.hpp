@@ -116,6 +116,9 @@ struct Kernels {
   void (*sum_payload)(const std::int32_t* payload, int width, const std::uint32_t* rows, std::size_t n_rows,
                       std::int32_t* out);
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
+  // out = totals minus the vectors of all `n` bins; `out` may be one of them.
+  void (*rest_of_bins)(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width,
+                       std::int32_t* out);
   void (*scan)(const ScanTile& tile);
   // The same scores to about six digits, but for a common factor. Without L1 regularisation, and with moderate terms.
   void (*estimate)(const ScanTile& tile);

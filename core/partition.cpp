@@ -6,6 +6,7 @@ namespace polyleaf {
 namespace {
 
 constexpr std::size_t kBlockRows = 8192;
+constexpr std::size_t kAhead = 32;  // rows: their codes are fetched this far ahead
 
 // Left rows to the front of `left`, right rows to the front of `right`; the two may not overlap, except that `left` may
 // be `rows` itself.
@@ -15,6 +16,7 @@ std::size_t partition_block(const Code* codes, std::size_t stride, const GoesLef
   std::size_t n_left = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t row = rows[i];
+    if (i + kAhead < n) __builtin_prefetch(codes + rows[i + kAhead] * stride);
     const bool goes = goes_left(static_cast<std::uint32_t>(codes[row * stride]));
     left[n_left] = row;
     right[i - n_left] = row;
