@@ -312,7 +312,7 @@ def test_tables_of_parameters_name_real_ones_with_their_defaults(page: Path) -> 
                 assert shown == defaults or shown * len(names) == defaults, row
 
 
-_NUMBER = re.compile(r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?(?![\w])")
+_NUMBER = re.compile(r"(?<![\w.,])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 _SOURCE = re.compile(r"^<!-- figures from (.+?) -->\n\n?((?:^\|.*\n)+)", flags=re.MULTILINE)
 
 
