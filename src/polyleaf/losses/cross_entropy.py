@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import RAREST_SHARE, Gradients, Loss, Workspace
+from polyleaf.losses.base import RAREST_SHARE, Gradients
+from polyleaf.losses.one_pass import OnePassLoss
 
 # What stands for the softmax's full Hessian. "p(1-p)" is its own diagonal and the paper's choice.
 SOFTMAX_CURVATURES = ("p(1-p)", "2p(1-p)", "abs(p-y)")
 
 
-class CrossEntropy(Loss):
+class CrossEntropy(OnePassLoss):
     """l(f, y) = -log softmax(f)_y: gradient p - onehot(y), Hessian by `curvature`."""
 
     name = "cross_entropy"
@@ -26,7 +26,6 @@ class CrossEntropy(Loss):
                 f"softmax_curvature={curvature!r} is unknown; allowed: {', '.join(SOFTMAX_CURVATURES)}"
             )
         self.hessian_rule: str = curvature
-        self._workspace = Workspace()
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the logarithm of each class's share."""
@@ -34,28 +33,8 @@ class CrossEntropy(Loss):
         share = share / share.sum()
         return np.asarray(np.log(np.maximum(share, RAREST_SHARE)), dtype=np.float64)
 
-    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
-        """Return p - onehot(y) and the named curvature."""
-        return self._computed(y, raw, n_threads, with_hessian=True)
-
-    def gradient(self, y: Array, raw: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
-        """Return p - onehot(y)."""
-        return self._computed(y, raw, n_threads, with_hessian=False)[0]
-
-    def gradients_after(
-        self, tree: _core.TreeOfRows, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
-    ) -> Gradients:
-        """Add a tree to the scores and return their gradients, in one pass."""
-        return self._computed(y, raw, n_threads, tree, with_hessian=with_hessian)
-
-    def _computed(
-        self,
-        y: Array,
-        raw: FloatArray,
-        n_threads: int,
-        tree: _core.TreeOfRows | None = None,
-        *,
-        with_hessian: bool,
+    def _pass(
+        self, y: Array, raw: FloatArray, n_threads: int, tree: _core.TreeOfRows | None, with_hessian: bool
     ) -> Gradients:
         gradient = self._workspace("gradient", raw.shape)
         hessian = self._workspace("hessian", raw.shape) if with_hessian else None

@@ -6,14 +6,15 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.base import Gradients
+from polyleaf.losses.one_pass import OnePassLoss
 from polyleaf.losses.units import squares_of_units, units_of_residuals
 from polyleaf.losses.weighted import observed_range
 
 _SMALLEST_VARIANCE = 1e-200
 
 
-class SquaredError(Loss):
+class SquaredError(OnePassLoss):
     """l(f, y) = (f - y)^2 / 2 for each target: gradient f - y, Hessian 1."""
 
     name = "squared_error"
@@ -21,7 +22,6 @@ class SquaredError(Loss):
 
     def __init__(self, n_outputs: int) -> None:
         super().__init__(n_outputs)
-        self._workspace = Workspace()
         self.unit = np.ones(n_outputs)
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
@@ -42,19 +42,12 @@ class SquaredError(Loss):
         constant = (most == least) | (variance < _SMALLEST_VARIANCE)
         return self.unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
 
-    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
-        """Return f - y; the Hessian is 1."""
-        gradient = self._workspace("gradient", raw.shape)
-        _core.squared_error(raw, y, self.unit, gradient, n_threads)
-        return gradient, None
-
-    def gradients_after(
-        self, tree: _core.TreeOfRows, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
+    def _pass(
+        self, y: Array, raw: FloatArray, n_threads: int, tree: _core.TreeOfRows | None, with_hessian: bool
     ) -> Gradients:
-        """Add a tree to the scores and return their gradient, in one pass."""
         gradient = self._workspace("gradient", raw.shape)
         _core.squared_error(raw, y, self.unit, gradient, n_threads, tree)
-        return gradient, None
+        return gradient, None  # the Hessian is 1
 
     def predict(self, raw: FloatArray) -> FloatArray:
         """Return the raw scores."""
