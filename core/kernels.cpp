@@ -502,17 +502,13 @@ void project(const float* values, std::size_t stride, std::size_t begin, std::si
   }
 }
 
-// Near 1 a gradient in float32 says no more of 1 - |p - y| than this; a Hessian of 0 would end an output's learning.
-constexpr double kLeastDistance = 0x1p-25;
-
 template <Term kind>
 inline double term_of(double x) {
   if (kind == Term::kItself) return x;
   if (kind == Term::kSquare) return x * x;
   const double distance = __builtin_fabs(x);
   if (kind == Term::kAbsolute) return distance;
-  const double rest = 1.0 - distance;
-  return (kind == Term::kTwice ? 2.0 : 1.0) * (distance * (rest < kLeastDistance ? kLeastDistance : rest));
+  return (kind == Term::kTwice ? 2.0 : 1.0) * hessian_of_distance(distance);
 }
 
 template <Term kind>

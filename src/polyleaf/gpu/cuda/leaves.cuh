@@ -11,8 +11,7 @@ enum HessianRule { kStored = 0, kPaper = 1, kTwice = 2, kAbsolute = 3 };
 __device__ inline double hessian_of(double gradient, int rule) {
   const double distance = fabs(gradient);
   if (rule == kAbsolute) return distance;
-  const double rest = fmax(1.0 - distance, 0x1p-25);
-  return (rule == kTwice ? 2.0 : 1.0) * (distance * rest);
+  return (rule == kTwice ? 2.0 : 1.0) * hessian_of_distance(distance);
 }
 
 }  // namespace polyleaf
