@@ -16,7 +16,7 @@ MACROS = {
     "histogram.cuh": [
         {"POLYLEAF_FEATURES_PER_BLOCK": n, "POLYLEAF_LANES": lanes} for n, lanes in ((1, 32), (2, 16), (4, 8))
     ],
-    "score.cuh": [{"POLYLEAF_SCAN_LANES": n} for n in (4, 8, 16, 32)],
+    "score.cuh": [{"POLYLEAF_SCAN_LANES": n} for n in (4, 8)],
 }
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(.*?\)\s+)?(\w+)\(')
 

@@ -547,4 +547,4 @@ def _piece(shape: Shape, parts: int) -> int:
 
 def _scan_lanes(n_outputs: int) -> int:
     """Return how many lanes share the outputs of a candidate."""
-    return next((lanes for lanes in (4, 8, 16) if n_outputs <= lanes), 32)
+    return 4 if n_outputs <= 4 else 8

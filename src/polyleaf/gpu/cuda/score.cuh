@@ -24,7 +24,7 @@ struct Scan {  // one feature of one node
 };
 
 struct ScanSpace {
-  int before[kWarps][64];
+  int before[2][kWarps][2][8];  // gradient and Hessian of each warp's bins; of the outputs at hand and those before
   int counts[kWarps];
   int weights[kWarps];
   double highest[kWarps];
@@ -102,10 +102,11 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
       warp_h += other_h;
       if (other < part * W) left_g += other_g, left_h += other_h;
     }
+    // A warp may still read what it was given for the outputs before these: hence two places.
+    auto& before = space.before[base / W % 2];
+    if (part == 0) before[warp][0][in_part] = warp_g, before[warp][1][in_part] = warp_h;
     __syncthreads();
-    if (part == 0) space.before[warp][in_part] = warp_g, space.before[warp][32 + in_part] = warp_h;
-    __syncthreads();
-    for (int w = 0; w < warp; ++w) left_g += space.before[w][in_part], left_h += space.before[w][32 + in_part];
+    for (int w = 0; w < warp; ++w) left_g += before[w][0][in_part], left_h += before[w][1][in_part];
     const int missing_g = Missing ? s.missing[g] : 0, missing_h = Missing && Diagonal ? s.missing[h] : 0;
     const auto term = [&](int sum_g, int sum_h, double inverse_left, double inverse_right) {
       const double left_g = number_of(sum_g);
@@ -169,8 +170,9 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
 
 }  // namespace polyleaf
 
-// One block per feature of the slice (x) and node (y). `found` is NaN where no feature is scanned.
-extern "C" __global__ void __launch_bounds__(256)
+// One block per feature of the slice (x) and node (y). `found` is NaN where no feature is scanned. Three blocks fit a
+// multiprocessor: its divisions wait on one another, and only other warps fill the time.
+extern "C" __global__ void __launch_bounds__(256, 3)
     scan(const polyleaf::Level* level, int first_node, int n_groups, const int* groups, const int* histograms,
          const int* totals, int n_features, int n_bins, int n_channels, const int* value_bins, const uint8* has_missing,
          const uint8* mask, const polyleaf::Outputs* outputs, const double* factor, const double* unit,
