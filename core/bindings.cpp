@@ -671,6 +671,15 @@ void logistic(OutMatrix<double>& raw, const Matrix<double>& y, OutMatrix<float>&
                      hessian ? hessian->data() : nullptr, n_threads);
 }
 
+// Of one of the losses: probabilities from scores.
+template <auto probabilities>
+void predict_probabilities(const Matrix<double>& raw, OutMatrix<double>& out, int n_threads) {
+  const std::size_t n = raw.shape(0), d = raw.shape(1);
+  expect(d > 0 && out.shape(0) == n && out.shape(1) == d, "arrays of rows x outputs");
+  nb::gil_scoped_release release;
+  probabilities(raw.data(), n, static_cast<int>(d), out.data(), n_threads);
+}
+
 void pinball(const Matrix<double>& raw, const Matrix<double>& y, const Vector<std::int32_t>& column,
              const Vector<double>& above, const Vector<double>& below, OutMatrix<float>& gradient, int n_threads) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
@@ -811,7 +820,10 @@ NB_MODULE(_core, m) {
         "hessian"_a.noconvert().none(), "n_threads"_a, "tree"_a.none() = nb::none());
   m.def("logistic", &logistic, "raw"_a.noconvert(), "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(),
         "n_threads"_a, "tree"_a.none() = nb::none());
-
+  m.def("softmax_probabilities", &predict_probabilities<softmax_probabilities>, "raw"_a, "out"_a.noconvert(),
+        "n_threads"_a);
+  m.def("logistic_probabilities", &predict_probabilities<logistic_probabilities>, "raw"_a, "out"_a.noconvert(),
+        "n_threads"_a);
   m.def("pinball", &pinball, "raw"_a, "y"_a, "column"_a, "above"_a, "below"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("huber", &huber, "raw"_a, "y"_a, "unit"_a, "factor"_a, "delta"_a, "largest"_a, "gradient"_a.noconvert(),
         "hessian"_a.noconvert(), "n_threads"_a);

@@ -665,10 +665,28 @@ void softmax(const double* raw, const std::int32_t* label, Term kind, std::size_
     softmax_rows<Term::kPaper, true>(raw, label, begin, end, n_outputs, gradient, hessian);
 }
 
+void softmax_shares(const double* raw, std::size_t begin, std::size_t end, int n_outputs, double* out) {
+  const auto d = static_cast<std::size_t>(n_outputs);
+  for (std::size_t row = begin; row < end; ++row) {
+    const double* x = raw + row * d;
+    double* share = out + row * d;
+    exponentials(x, largest_of(x, n_outputs), n_outputs, share);
+    const double inverse = 1.0 / sum_of(share, n_outputs);
+    for (std::size_t j = 0; j < d; ++j) share[j] *= inverse;
+  }
+}
+
+// Of numbers below -700 that of -700.
+inline double sigmoid(double x) { return 1.0 / (1.0 + exponential(x < -700.0 ? 700.0 : -x)); }
+
+void sigmoids(const double* raw, std::size_t begin, std::size_t end, double* out) {
+  for (std::size_t i = begin; i < end; ++i) out[i] = sigmoid(raw[i]);
+}
+
 void logistic(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
               float* hessian) {
   for (std::size_t i = begin; i < end; ++i) {
-    const double p = 1.0 / (1.0 + exponential(raw[i] < -700.0 ? 700.0 : -raw[i]));
+    const double p = sigmoid(raw[i]);
     gradient[i] = static_cast<float>(p - label[i]);
     if (hessian != nullptr) hessian[i] = static_cast<float>(p * (1.0 - p));
   }
@@ -773,6 +791,8 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           weighted_sums,
                           softmax,
                           logistic,
+                          softmax_shares,
+                          sigmoids,
                           add_leaves,
                           add_to_rows,
                           sum_rows};

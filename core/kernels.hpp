@@ -135,6 +135,9 @@ struct Kernels {
                   int n_outputs, float* gradient, float* hessian);
   void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
                    float* hessian);
+  // What these losses predict.
+  void (*softmax_shares)(const double* raw, std::size_t begin, std::size_t end, int n_outputs, double* out);
+  void (*sigmoids)(const double* raw, std::size_t begin, std::size_t end, double* out);
   // Adds to each row of scores what its leaf says: values (leaves x n) in multiples of `unit`.
   void (*add_leaves)(const std::uint32_t* leaf, const float* values, const double* unit, std::size_t begin,
                      std::size_t end, int n, double* raw);

@@ -68,6 +68,17 @@ void logistic_gradients(const LeafValues& tree, double* raw, const double* y, st
   });
 }
 
+void softmax_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads) {
+  over_rows(n_rows, n_outputs, n_threads,
+            [&](std::size_t begin, std::size_t end) { kernels().softmax_shares(raw, begin, end, n_outputs, out); });
+}
+
+void logistic_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads) {
+  const auto d = static_cast<std::size_t>(n_outputs);
+  over_rows(n_rows, n_outputs, n_threads,
+            [&](std::size_t begin, std::size_t end) { kernels().sigmoids(raw, begin * d, end * d, out); });
+}
+
 void clipped_squared_error_gradients(const double* raw, const double* y, std::size_t n_rows, int n_outputs,
                                      float* gradient, int n_threads) {
   const auto d = static_cast<std::size_t>(n_outputs);

@@ -1,4 +1,4 @@
-// Gradients and Hessians of the built-in losses, one pass over rows x outputs.
+// Gradients and Hessians of the built-in losses, and what they predict, one pass over rows x outputs.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +27,12 @@ void softmax_gradients(const LeafValues& tree, double* raw, const std::int32_t* 
 
 void logistic_gradients(const LeafValues& tree, double* raw, const double* y, std::size_t n_rows, int n_outputs,
                         float* gradient, float* hessian, int n_threads);
+
+// Probabilities of classes that exclude each other.
+void softmax_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads);
+
+// Probabilities of labels.
+void logistic_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads);
 
 // Gradient of max(1 - raw, 0)^2 / 2 where y is 1, max(raw, 0)^2 / 2 where it is 0.
 void clipped_squared_error_gradients(const double* raw, const double* y, std::size_t n_rows, int n_outputs,

@@ -168,6 +168,18 @@ def test_predictions_are_the_oracles_link(kind, d):
     np.testing.assert_allclose(loss.predict(raw), ORACLES[kind].link(raw), rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.parametrize(("kind", "d"), [("multiclass", 2), ("multiclass", 3000), ("multilabel", 1000)])
+def test_threads_and_order_of_memory_change_no_probability(kind, d):
+    loss = make_loss(OBJECTIVES[kind], n_outputs=d, kind=kind)
+    raw = 30 * np.random.default_rng(0).normal(size=(40_000 // d + 3, d))
+    kept = raw.copy()
+    one = loss.predict(raw)
+    np.testing.assert_array_equal(loss.predict(raw, 4), one)
+    np.testing.assert_array_equal(loss.predict(np.asfortranarray(raw), 2), one)
+    np.testing.assert_array_equal(raw, kept)
+    assert loss.predict(raw[:0]).shape == (0, d)
+
+
 # --- base scores -------------------------------------------------------------------------------------------
 
 

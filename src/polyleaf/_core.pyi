@@ -188,6 +188,12 @@ def logistic(
     n_threads: int,
     tree: TreeOfRows | None = None,
 ) -> None: ...
+def softmax_probabilities(
+    raw: npt.NDArray[np.float64], out: npt.NDArray[np.float64], n_threads: int
+) -> None: ...
+def logistic_probabilities(
+    raw: npt.NDArray[np.float64], out: npt.NDArray[np.float64], n_threads: int
+) -> None: ...
 def clipped_squared_error(
     raw: npt.NDArray[np.float64],
     y: npt.NDArray[np.float64],

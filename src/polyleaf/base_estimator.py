@@ -692,10 +692,12 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         if self._uses_gpu(table):
             from polyleaf.gpu.predictor import linked, predict_raw  # which need CuPy
 
-            predictions: FloatArray = linked(link, predict_raw(self._forest, table, rounds))
+            predictions: FloatArray = linked(
+                link, predict_raw(self._forest, table, rounds, n_threads=threads), threads
+            )
             return predictions
         raw = self._forest.predict_raw(table, n_rounds=rounds, n_threads=threads)
-        return raw if link is None else link.predict(raw)
+        return raw if link is None else link.predict(raw, threads)
 
     def _uses_gpu(self, table: object) -> bool:
         """Whether the GPU predicts; the CPU does it for sparse tables, whose rows are made dense."""

@@ -164,7 +164,12 @@ class Run:
             )
         start = base / self._trainer.unit
         self._monitor = Monitor(
-            evals, loss, metrics, self._trainer.unit, lambda rows: self._trainer.scores(rows, start)
+            evals,
+            loss,
+            metrics,
+            self._trainer.unit,
+            lambda rows: self._trainer.scores(rows, start),
+            settings.n_threads,
         )
         self._metrics = metrics
         self._initial = initial

@@ -55,6 +55,7 @@ class Monitor:
     metrics: Sequence[Metric]
     unit: FloatArray
     make_scores: Callable[[Dataset], Scores]
+    n_threads: int
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,7 +74,7 @@ class Monitor:
 
     def _add(self, forest: Forest, number: int) -> None:
         for data, weight, score in zip(self.evals, self._weights, self._scores, strict=True):
-            prediction = self.loss.predict(score.add_round(forest, number) * self.unit)
+            prediction = self.loss.predict(score.add_round(forest, number) * self.unit, self.n_threads)
             for metric in self.metrics:
                 value = metric.function(data.y, prediction, weight)
                 self.history[data.name][metric.name].append(value)

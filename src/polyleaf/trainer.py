@@ -170,7 +170,7 @@ class Trainer:
         if self._last_tree is not None:
             self._last_tree.add_to(self._raw, self._settings.n_threads)
             self._last_tree = None
-        prediction = self._loss.predict(self._raw)
+        prediction = self._loss.predict(self._raw, self._settings.n_threads)
         weight = self._data.weights.whole()
         return {f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, weight)}
 

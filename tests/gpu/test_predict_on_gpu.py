@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, load_model
 from polyleaf.callbacks import Checkpoint
-from polyleaf.gpu import predictor
+from polyleaf.gpu import predictor, transfer
 from same_forest import assert_same_array, assert_same_bits, assert_same_forest
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -211,15 +211,47 @@ def test_every_order_of_memory(cupy: Any, n_rows: int) -> None:
     assert_same_array(gpu.predict(np.asfortranarray(table)), expected)
 
 
-def test_rows_are_copied_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n_jobs", [1, 3, 20])
+@pytest.mark.parametrize("at_once", [1, 63, 64, 250, 499, 500])
+def test_rows_are_copied_some_at_a_time(monkeypatch: pytest.MonkeyPatch, at_once: int, n_jobs: int) -> None:
     """And trees looked up some at a time: neither changes a bit."""
     model = fitted("one output a tree")
+    gpu = on_gpu(model).set_params(n_jobs=n_jobs)
     table = rows(500)
     expected = model._raw(table, None)
-    monkeypatch.setattr(predictor, "_ROWS_AT_ONCE", 64)
-    assert_same_array(on_gpu(model)._raw(table, None), expected)
+    monkeypatch.setattr(transfer, "_PIECE_BYTES", at_once * M * 8)
     monkeypatch.setattr(predictor, "_LEAF_BYTES", 8 * 64 * 5)
-    assert_same_array(on_gpu(model)._raw(table, None), expected)
+    assert_same_array(gpu._raw(table, None), expected)
+    assert_same_array(gpu._raw(np.asfortranarray(table), None), expected)
+    assert_same_array(gpu._raw(table[::-1], None), expected[::-1])
+    table = np.arange(N * M, dtype=np.int8).reshape(N, M)
+    assert_same_array(gpu._raw(table, None), model._raw(table, None))
+
+
+def test_rows_of_more_results_than_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = R(**SMALL, device="cpu").fit(X[:, :1], np.tile(SCORES, 10))
+    monkeypatch.setattr(transfer, "_PIECE_BYTES", 40 * 8 * 7)
+    assert_same_array(on_gpu(model)._raw(X[:, :1], None), model._raw(X[:, :1], None))
+
+
+def test_an_error_between_pieces_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fitted("targets")
+    gpu = on_gpu(model)
+    monkeypatch.setattr(transfer, "_PIECE_BYTES", 100 * M * 8)
+    calls = []
+
+    def out_of_memory(table: Any) -> Any:
+        calls.append(len(table))
+        if len(calls) == 3:
+            raise MemoryError("no more")
+        return device_table(table)
+
+    device_table = predictor.device_table
+    monkeypatch.setattr(predictor, "device_table", out_of_memory)
+    with pytest.raises(MemoryError, match="no more"):
+        gpu.predict(X)
+    assert calls == [100, 100, 100]
+    assert_same_array(gpu.predict(X), model.predict(X))
 
 
 def test_sparse_tables(cupy: Any) -> None:

@@ -11,8 +11,10 @@ from polyleaf.data.device_arrays import is_device_array
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.binning import real_type
 from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
+from polyleaf.gpu.transfer import through_device
 from polyleaf.losses import Loss
 from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy
+from polyleaf.losses.cross_entropy import CrossEntropy
 from polyleaf.model import Forest
 
 _THREADS = 256
@@ -20,7 +22,6 @@ _MANY_ROWS = 4096  # enough for one thread to take all trees of a row
 _FEW_OUTPUTS = 64  # with more, the leaves are looked up once for all tiles of outputs
 _ENOUGH_THREADS = 2**16
 _LEAF_BYTES = 2**29  # leaves of rows x trees that are looked up together
-_ROWS_AT_ONCE = 2**20
 _GOES_LEFT, _BY_CATEGORIES = 2**30, 2**29  # as in cuda/predict.cuh
 _LEAF = 0xFFFFFFFF
 _NODE = np.dtype([("data", np.float64), ("feature", np.int32), ("left", np.int32)])
@@ -124,7 +125,7 @@ class GpuPredictor:
     def _add_leaves(self, leaves: Any, first: int, n_trees: int, raw: Any) -> None:
         n_rows, n_outputs = raw.shape
         if self._value_output is None:
-            lanes = min(32, 1 << (n_outputs - 1).bit_length())
+            lanes = _lanes_of(n_outputs)
             launch(
                 kernel("predict.cuh", "add_values"),
                 (blocks(n_rows * lanes, _THREADS),),
@@ -190,7 +191,7 @@ def device_table(table: Any) -> Any:
     return cupy().asarray(table).astype(real_type(table.dtype), copy=False)
 
 
-def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:
+def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None, *, n_threads: int = 1) -> Any:
     """Return the raw scores of the rows of a table, float64 of shape (rows, outputs).
 
     Parameters
@@ -201,6 +202,8 @@ def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:
         Where the scores are to be returned, too. A NumPy table is copied some rows at a time.
     n_rounds : int or None
         Rounds to use; None: all.
+    n_threads : int
+        Of the host, to copy a NumPy table.
     """
     cp = cupy()
     predictor = _packed(forest)
@@ -216,29 +219,45 @@ def predict_raw(forest: Forest, table: Any, n_rounds: int | None = None) -> Any:
 
     if isinstance(table, cp.ndarray):
         return scores(table)
-    out: FloatArray = np.empty((len(table), forest.n_outputs))
-    step = _rows_at_once(table, forest.n_outputs)
-    for first in range(0, len(table), step):
-        out[first : first + step] = scores(table[first : first + step]).get()
-    return out
+    return through_device(table, forest.n_outputs, scores, n_threads)
 
 
-def linked(loss: Loss | None, raw: Any) -> Any:
+def linked(loss: Loss | None, raw: Any, n_threads: int) -> Any:
     """Return what a loss predicts by raw scores, where these are; None: the scores themselves.
 
     The predictions of scores on the host have the bits of the CPU.
     """
     if loss is None:
         return raw
-    if isinstance(loss, BinaryCrossEntropy) and is_device_array(raw):  # whose function is none of NumPy's
+    if not is_device_array(raw):
+        return loss.predict(raw, n_threads)
+    if isinstance(loss, BinaryCrossEntropy):
         return 1 / (1 + cupy().exp(-raw))
-    return loss.predict(raw)
+    if isinstance(loss, CrossEntropy):
+        return _softmax(raw)
+    return loss.predict(raw)  # by NumPy's functions, which CuPy's arrays answer
 
 
-def _rows_at_once(table: npt.NDArray[Any], n_outputs: int) -> int:
-    """Return how many rows fit a part of the free memory, with their scores and leaves."""
-    row_bytes: int = table.shape[1] * 8 + n_outputs * 16 + 8
-    return max(1, min(_ROWS_AT_ONCE, free_memory() // 4 // row_bytes))
+def _softmax(raw: Any) -> Any:
+    n_rows, n_outputs = raw.shape
+    out = cupy().empty_like(raw)
+    lanes = _lanes_of(n_outputs)
+    launch(
+        kernel("predict.cuh", "softmax_shares"),
+        (blocks(n_rows * lanes, _THREADS),),
+        _THREADS,
+        raw,
+        np.uint64(n_rows),
+        n_outputs,
+        lanes,
+        out,
+    )
+    return out
+
+
+def _lanes_of(n_outputs: int) -> int:
+    """Return how many lanes of a warp share the outputs of a row."""
+    return min(32, 1 << (n_outputs - 1).bit_length())
 
 
 def _packed(forest: Forest) -> GpuPredictor:

@@ -89,7 +89,7 @@ class GpuTrainer(Trainer):
         elif scipy.sparse.issparse(self._data.X):
             self._raw = cp.asarray(initial.predict_raw(self._data.X, n_threads=self._settings.n_threads))
         else:
-            self._raw = cp.asarray(predict_raw(initial, self._data.X))
+            self._raw = cp.asarray(predict_raw(initial, self._data.X, n_threads=self._settings.n_threads))
 
     def _of_loss(self, *, with_hessian: bool) -> tuple[Any, Any]:
         return self._device_loss.gradients(self._raw, with_hessian=with_hessian)

@@ -87,8 +87,8 @@ class Loss(ABC):
         return self.gradient(y, raw, n_threads), None
 
     @abstractmethod
-    def predict(self, raw: FloatArray) -> FloatArray:
-        """Return predictions (values, or probabilities) from raw scores."""
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
+        """Return predictions (values, or probabilities) from raw scores; threads may share the work."""
 
     def scales(
         self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool

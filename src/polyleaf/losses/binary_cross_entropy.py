@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
@@ -32,6 +31,8 @@ class BinaryCrossEntropy(OnePassLoss):
         _core.logistic(raw, y, gradient, hessian, n_threads, tree)
         return gradient, hessian
 
-    def predict(self, raw: FloatArray) -> FloatArray:
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the probability of each label."""
-        return np.asarray(expit(raw), dtype=np.float64)
+        probability: FloatArray = np.empty(raw.shape)
+        _core.logistic_probabilities(raw, probability, n_threads)
+        return probability

@@ -32,6 +32,6 @@ class ClippedSquaredError(Loss):
         _core.clipped_squared_error(raw, y, gradient, n_threads)
         return gradient, None
 
-    def predict(self, raw: FloatArray) -> FloatArray:
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the raw scores: on the scale of the labels, but not cut off there, which keeps ranks."""
         return raw

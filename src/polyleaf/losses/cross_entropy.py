@@ -41,8 +41,8 @@ class CrossEntropy(OnePassLoss):
         _core.softmax(raw, y, self.hessian_rule, gradient, hessian, n_threads, tree)
         return gradient, hessian
 
-    def predict(self, raw: FloatArray) -> FloatArray:
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the probability of each class."""
-        probability: FloatArray = np.exp(raw - raw.max(axis=1, keepdims=True))
-        probability /= probability.sum(axis=1, keepdims=True)
+        probability: FloatArray = np.empty(raw.shape)
+        _core.softmax_probabilities(raw, probability, n_threads)
         return probability

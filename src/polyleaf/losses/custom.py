@@ -52,9 +52,9 @@ class CustomLoss(Loss):
         )
         return gradient, hessian
 
-    def predict(self, raw: FloatArray) -> FloatArray:
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return predictions as the built-in loss of this kind."""
-        return self._like.predict(raw)
+        return self._like.predict(raw, n_threads)
 
     @staticmethod
     def _checked(name: str, values: Array, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:

@@ -133,9 +133,9 @@ class GroupedLoss(Loss):
             return super().gradient(y, raw, n_threads)
         return self.groups[0].loss.gradient(self._targets(y)[0], raw, n_threads)
 
-    def predict(self, raw: FloatArray) -> FloatArray:
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the predictions of the groups side by side."""
-        return np.hstack([group.loss.predict(raw[:, group.outputs]) for group in self.groups])
+        return np.hstack([group.loss.predict(raw[:, group.outputs], n_threads) for group in self.groups])
 
     def _targets(self, y: Array) -> list[Array]:
         """Return the targets of each group, cut out once for all rounds."""

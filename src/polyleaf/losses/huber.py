@@ -101,7 +101,7 @@ class Huber(Loss):
         )
         return gradient, hessian
 
-    def predict(self, raw: FloatArray) -> FloatArray:
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the raw scores."""
         return raw
 

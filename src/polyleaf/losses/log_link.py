@@ -70,7 +70,7 @@ class LogLink(Loss):
         _core.log_link(raw, y, self._log_mean, self.power, gradient, hessian, n_threads)
         return gradient, hessian
 
-    def predict(self, raw: FloatArray) -> FloatArray:
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return exp(f), which is always positive and finite."""
         prediction: FloatArray = np.exp(np.clip(raw, -LARGEST_SCORE, LARGEST_SCORE))
         return prediction

@@ -58,7 +58,7 @@ class Quantile(Loss):
         _core.pinball(raw, y, self.target_columns(), self._above, self._below, gradient, n_threads)
         return gradient, None
 
-    def predict(self, raw: FloatArray) -> FloatArray:
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the scores, those of each target in ascending order, so that quantiles never cross.
 
         For no row does that raise the sum of its losses.

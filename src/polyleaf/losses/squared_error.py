@@ -49,7 +49,7 @@ class SquaredError(OnePassLoss):
         _core.squared_error(raw, y, self.unit, gradient, n_threads, tree)
         return gradient, None  # the Hessian is 1
 
-    def predict(self, raw: FloatArray) -> FloatArray:
+    def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the raw scores."""
         return raw
 

@@ -80,8 +80,8 @@ __device__ inline Number warp_sum(Number value, int width = 32) {
   return value;
 }
 
-__device__ inline double warp_max(double value) {
-  for (int offset = 16; offset > 0; offset >>= 1) value = fmax(value, __shfl_xor_sync(kAllLanes, value, offset));
+__device__ inline double warp_max(double value, int width = 32) {
+  for (int offset = width / 2; offset > 0; offset >>= 1) value = fmax(value, __shfl_xor_sync(kAllLanes, value, offset));
   return value;
 }
 

@@ -275,3 +275,19 @@ extern "C" __global__ void add_sparse_values(const int64* leaves, const float* v
       raw[row * n_outputs + value_output[begin + i]] += polyleaf::to_double(values[begin + i]);
   }
 }
+
+// What the softmax predicts: the shares of e^score in each row, which so many lanes share.
+extern "C" __global__ void softmax_shares(const double* raw, uint64 n_rows, int n_outputs, int lanes, double* out) {
+  using namespace polyleaf;
+  const uint64 at = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x, row = at / lanes;
+  const int lane = static_cast<int>(at % lanes);
+  const double* x = raw + min(row, n_rows - 1) * n_outputs;  // lanes of no row take part, too
+  double largest = x[0];
+  for (int j = lane; j < n_outputs; j += lanes) largest = fmax(largest, x[j]);
+  largest = warp_max(largest, lanes);
+  double sum = 0;
+  for (int j = lane; j < n_outputs; j += lanes) sum += exp(fmax(x[j] - largest, -700.0));
+  const double inverse = 1.0 / warp_sum(sum, lanes);
+  if (row >= n_rows) return;
+  for (int j = lane; j < n_outputs; j += lanes) out[row * n_outputs + j] = exp(fmax(x[j] - largest, -700.0)) * inverse;
+}
