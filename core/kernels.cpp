@@ -1,5 +1,6 @@
 #include "kernels.hpp"
 
+#include "exponential.hpp"
 #include "rules.hpp"
 
 #ifndef POLYLEAF_ISA
@@ -581,12 +582,13 @@ inline double exponential(double x) {
 }
 
 // In lanes, so that one addition or comparison does not wait for the one before.
-inline double sum_of(const double* x, int n) {
+template <class Number>
+inline double sum_of(const Number* x, int n) {
   double lane[kLane] = {0};
   int j = 0;
   for (; j + kLane <= n; j += kLane)
-    for (int l = 0; l < kLane; ++l) lane[l] += x[j + l];
-  for (; j < n; ++j) lane[0] += x[j];
+    for (int l = 0; l < kLane; ++l) lane[l] += static_cast<double>(x[j + l]);
+  for (; j < n; ++j) lane[0] += static_cast<double>(x[j]);
   return sum_lanes(lane);
 }
 
@@ -608,22 +610,26 @@ inline double curvature(double p, double y) {
   return (kind == Term::kTwice ? 2.0 : 1.0) * (p * (1.0 - p));
 }
 
+inline float exponential_of_loss(double x) {
+  return polyleaf::exponential_of_loss(x, [](double value) { return static_cast<float>(value); });
+}
+
 // e^(x - largest). Meanwhile the scores of later rows are fetched, which otherwise would be waited for.
-inline void exponentials(const double* x, double largest, int n, double* out) {
+inline void exponentials(const double* x, double largest, int n, float* out) {
   constexpr int kStep = 64, kLater = 1024;
   int from = 0;
   for (; from + kStep <= n; from += kStep) {
     for (int j = 0; j < kStep; j += 8) __builtin_prefetch(x + from + j + kLater, 1);
-    for (int j = 0; j < kStep; ++j) out[from + j] = exponential(x[from + j] - largest);
+    for (int j = 0; j < kStep; ++j) out[from + j] = exponential_of_loss(x[from + j] - largest);
   }
-  for (; from < n; ++from) out[from] = exponential(x[from] - largest);
+  for (; from < n; ++from) out[from] = exponential_of_loss(x[from] - largest);
 }
 
 template <Term kind, bool Stored>
 void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begin, std::size_t end, int n_outputs,
                   float* gradient, float* hessian) {
   constexpr int kChunk = 1024;
-  double e[kChunk];
+  float e[kChunk];
   const auto d = static_cast<std::size_t>(n_outputs);
   for (std::size_t row = begin; row < end; ++row) {
     const double* x = raw + row * d;
@@ -641,13 +647,13 @@ void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begi
       const int count = n_outputs - from < kChunk ? n_outputs - from : kChunk;
       if (n_outputs > kChunk) exponentials(x + from, largest, count, e);  // else they are still there
       for (int j = 0; j < count; ++j) {
-        const double p = e[j] * inverse;
+        const double p = static_cast<double>(e[j]) * inverse;
         g[from + j] = static_cast<float>(p);
         if (Stored) h[from + j] = static_cast<float>(curvature<kind>(p, 0.0));
       }
     }
     const int y = label[row];
-    const double p = exponential(x[y] - largest) * inverse;
+    const double p = static_cast<double>(exponential_of_loss(x[y] - largest)) * inverse;
     g[y] = static_cast<float>(p - 1.0);
     if (Stored) h[y] = static_cast<float>(curvature<kind>(p, 1.0));
   }
@@ -670,7 +676,8 @@ void softmax_shares(const double* raw, std::size_t begin, std::size_t end, int n
   for (std::size_t row = begin; row < end; ++row) {
     const double* x = raw + row * d;
     double* share = out + row * d;
-    exponentials(x, largest_of(x, n_outputs), n_outputs, share);
+    const double largest = largest_of(x, n_outputs);
+    for (std::size_t j = 0; j < d; ++j) share[j] = exponential(x[j] - largest);
     const double inverse = 1.0 / sum_of(share, n_outputs);
     for (std::size_t j = 0; j < d; ++j) share[j] *= inverse;
   }

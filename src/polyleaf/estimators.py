@@ -506,8 +506,10 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         return self._coding.decode(codes)
 
     def _probabilities(self, prediction: FloatArray) -> FloatArray:
-        probability = np.clip(prediction, 0.0, 1.0)
-        return np.hstack([1 - probability, probability]) if self._coding.kind == "binary" else probability
+        if self._coding.kind == "binary":
+            return np.hstack([1 - prediction, prediction])
+        # Scores of this loss, which are on the scale of the labels, are not bound to theirs.
+        return np.clip(prediction, 0.0, 1.0) if self._loss_name == "clipped_squared_error" else prediction
 
 
 def _largest(raw: FloatArray, k: int) -> Array:

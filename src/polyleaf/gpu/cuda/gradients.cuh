@@ -1,11 +1,16 @@
 // Gradients of the losses, sketches of them, and their rounding to integers.
 #pragma once
 
+#include "exponential.hpp"
 #include "leaves.cuh"
 
 namespace polyleaf {
 
 enum Problem { kNotFinite = 1, kNegative = 2 };
+
+__device__ inline double exponential_of_score(double x) {
+  return to_double(exponential_of_loss(x, [](double value) { return to_float(value); }));
+}
 
 }  // namespace polyleaf
 
@@ -21,10 +26,10 @@ extern "C" __global__ void softmax(const double* raw, const int* label, uint64 n
   for (int j = lane; j < n_outputs; j += 32) largest = fmax(largest, x[j]);
   largest = warp_max(largest);
   double sum = 0;
-  for (int j = lane; j < n_outputs; j += 32) sum += exp(fmax(x[j] - largest, -700.0));
+  for (int j = lane; j < n_outputs; j += 32) sum += exponential_of_score(x[j] - largest);
   const double inverse = 1.0 / warp_sum(sum);
   for (int j = lane; j < n_outputs; j += 32) {
-    const double p = exp(fmax(x[j] - largest, -700.0)) * inverse;
+    const double p = exponential_of_score(x[j] - largest) * inverse;
     const double g = j == label[row] ? p - 1.0 : p;
     gradient[row * n_outputs + j] = to_float(g);
     if (hessian != nullptr)
