@@ -14,11 +14,12 @@ constexpr std::size_t kMostWideCuts = 65535;
 constexpr std::size_t kMostLeaves = 65536;       // of one tree
 constexpr std::size_t kTreesTogether = 64;       // at most: their leaves are kept for a block of rows
 constexpr std::size_t kTreeBytes = 640 * 1024;   // of trees that all blocks of a span go through before the next
-constexpr std::size_t kSpanBytes = 8192 * 1024;  // of codes of the rows a thread takes together
+constexpr std::size_t kSpanBytes = 1024 * 1024;  // of codes of the rows a thread takes together
 constexpr std::size_t kMostSpanRows = 8192;
 constexpr std::size_t kColumnsTogether = 16;  // of a table: a cache line of float32
 // One step of all rows of a block down a tree costs about as much as evaluating this many splits for a vector of rows.
 constexpr std::size_t kSplitsOfAStep = 48;
+constexpr std::size_t kMasksOfAStep = 96;  // the same where the results are masks
 // A tree saves by codes what coding this many columns costs.
 constexpr std::size_t kColumnsOfATree = 32;
 constexpr std::size_t kStepsOfATree = 8;  // about what a row costs in one
@@ -52,9 +53,10 @@ bool fits_float(DType dtype) {
 
 // Places in the vectors, which may still move while they grow.
 struct CodedForest::Layout {
+  enum class Form : std::uint8_t { kMask, kSelect, kWalk };
   struct Place {
-    std::size_t select, walk, leaf_begin;
-    bool walked;
+    std::size_t mask, select, walk, leaf_begin;
+    Form form;
   };
   std::vector<std::uint32_t> column_of_feature;
   std::vector<Place> places;
@@ -68,11 +70,13 @@ CodedForest::CodedForest(const ForestArrays& forest) {
   for (std::size_t t = 0; t < forest.n_trees; ++t) {
     const Layout::Place& place = layout.places[t];
     trees_[t].leaf_begin = leaf_begin_.data() + place.leaf_begin;
-    if (place.walked) {
+    if (place.form == Layout::Form::kMask) {
+      trees_[t].mask = mask_.data() + place.mask;
+    } else if (place.form == Layout::Form::kSelect) {
+      trees_[t].select = select_.data() + place.select;
+    } else {
       trees_[t].walk = walk_.data() + place.walk;
       trees_[t].walk_leaf = walk_leaf_.data() + place.walk;
-    } else {
-      trees_[t].select = select_.data() + place.select;
     }
   }
   usable_ = true;
@@ -141,13 +145,20 @@ bool CodedForest::pack_tree(const ForestArrays& forest, std::size_t tree, Layout
   const std::size_t vectors =
       kBlockRows * (wide_ ? sizeof(std::int16_t) : sizeof(std::int8_t)) / predict_kernels().vector_bytes;
   const std::size_t deepest = *std::max_element(depth.begin(), depth.end());
-  const bool walked =
-      n_leaves > kMostSelectLeaves || (n_leaves - 1) * std::max<std::size_t>(vectors, 1) > kSplitsOfAStep * deepest;
-  layout.places.push_back({select_.size(), walk_.size(), leaf_begin_.size(), walked});
-  if (walked)
-    pack_walk(forest, tree, layout);
-  else
+  const std::size_t comparisons = (n_leaves - 1) * std::max<std::size_t>(vectors, 1);
+  Layout::Form form = Layout::Form::kWalk;
+  if (predict_kernels().has_masks && deepest > 0 && deepest <= kMostMaskDepth && comparisons <= kMasksOfAStep * deepest)
+    form = Layout::Form::kMask;
+  else if (n_leaves <= kMostSelectLeaves && comparisons <= kSplitsOfAStep * deepest)
+    form = Layout::Form::kSelect;
+  layout.places.push_back({mask_.size(), select_.size(), walk_.size(), leaf_begin_.size(), form});
+  trees_.back().depth = static_cast<std::uint32_t>(deepest);
+  if (form == Layout::Form::kMask)
+    pack_mask(forest, tree, layout);
+  else if (form == Layout::Form::kSelect)
     pack_select(forest, tree, layout);
+  else
+    pack_walk(forest, tree, layout);
   tree_bytes_.push_back(n_nodes * sizeof(WalkNode) + n_leaves * out.width * sizeof(float));
   return true;
 }
@@ -157,6 +168,39 @@ std::int32_t CodedForest::code_of(std::uint32_t column, double threshold) const 
   const auto end = cuts_.begin() + static_cast<std::ptrdiff_t>(columns_[column].cut_end);
   const auto cut = static_cast<std::int32_t>(std::lower_bound(begin, end, threshold) - begin);
   return cut - (wide_ ? 32768 : 128);
+}
+
+// A code as often as 32 bits hold it.
+std::uint32_t CodedForest::filled(std::int32_t code) const {
+  return wide_ ? static_cast<std::uint16_t>(code) * 0x00010001u : static_cast<std::uint8_t>(code) * 0x01010101u;
+}
+
+void CodedForest::pack_mask(const ForestArrays& forest, std::size_t tree, Layout& layout) {
+  const auto first = static_cast<std::size_t>(forest.node_begin[tree]);
+  const std::size_t n_nodes = static_cast<std::size_t>(forest.node_begin[tree + 1]) - first;
+  const std::int64_t values = trees_.back().values - forest.values;
+  const std::size_t n_places = std::size_t{1} << trees_.back().depth;
+  std::vector<std::size_t> place(n_nodes, 1);
+  leaf_begin_.resize(layout.places.back().leaf_begin + n_places);
+  for (std::size_t node = 0; node < n_nodes; ++node) {
+    const std::size_t i = first + node;
+    if (forest.left[i] < 0) {  // all ways that begin with the one to it
+      std::size_t begin = place[node], end = begin + 1;
+      for (; begin < n_places; begin *= 2) end *= 2;
+      std::fill(leaf_begin_.end() - static_cast<std::ptrdiff_t>(2 * n_places - begin),
+                leaf_begin_.end() - static_cast<std::ptrdiff_t>(2 * n_places - end),
+                static_cast<std::uint32_t>(forest.value_begin[i] - values));
+      continue;
+    }
+    const auto left = static_cast<std::size_t>(forest.left[i]);
+    place[left] = 2 * place[node];
+    place[left + 1] = 2 * place[node] + 1;
+    const std::uint32_t column = layout.column_of_feature[static_cast<std::size_t>(forest.feature[i])];
+    mask_.push_back({column * static_cast<std::uint32_t>(kBlockRows),
+                     forest.missing_left[i] != 0 ? 0 : static_cast<std::uint32_t>(kBlockRows),
+                     filled(code_of(column, forest.threshold[i])), static_cast<std::uint32_t>(place[node])});
+  }
+  trees_.back().n_mask = static_cast<std::uint32_t>((n_nodes - 1) / 2);
 }
 
 void CodedForest::pack_select(const ForestArrays& forest, std::size_t tree, Layout& layout) {
@@ -182,8 +226,7 @@ void CodedForest::pack_select(const ForestArrays& forest, std::size_t tree, Layo
     SelectNode out{};
     out.column = column * static_cast<std::uint32_t>(kBlockRows);
     out.right_if_missing = forest.missing_left[i] != 0 ? 0 : static_cast<std::uint32_t>(kBlockRows);
-    const std::int32_t code = code_of(column, forest.threshold[i]);
-    out.cut = wide_ ? static_cast<std::uint16_t>(code) * 0x00010001u : static_cast<std::uint8_t>(code) * 0x01010101u;
+    out.cut = filled(code_of(column, forest.threshold[i]));
     out.left = slot_of(left[node]);
     out.right = slot_of(left[node] + 1);
     slot[node] = static_cast<std::uint16_t>(kMostSelectLeaves + n_select++);

@@ -37,9 +37,11 @@ class CodedForest {
 
   bool find_columns(const ForestArrays& forest, std::vector<std::uint32_t>& column_of_feature);
   bool pack_tree(const ForestArrays& forest, std::size_t tree, Layout& layout);
+  void pack_mask(const ForestArrays& forest, std::size_t tree, Layout& layout);
   void pack_select(const ForestArrays& forest, std::size_t tree, Layout& layout);
   void pack_walk(const ForestArrays& forest, std::size_t tree, Layout& layout);
   std::int32_t code_of(std::uint32_t column, double threshold) const;
+  std::uint32_t filled(std::int32_t code) const;
 
   template <class Value>
   bool encode_block(const MatrixView& x, std::size_t row, std::size_t count, bool missing, char* codes) const;
@@ -53,6 +55,7 @@ class CodedForest {
   std::vector<Column> columns_;   // of the features that splits use
   std::vector<double> cuts_;
   std::vector<float> float_cuts_;  // the largest float32 not above each: a float32 compares to it as to the cut
+  std::vector<MaskNode> mask_;
   std::vector<SelectNode> select_;
   std::vector<WalkNode> walk_;
   std::vector<std::uint16_t> walk_leaf_;

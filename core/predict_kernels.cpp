@@ -1,6 +1,11 @@
 #include "predict_kernels.hpp"
 
 #include <type_traits>
+#include <utility>
+
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#endif
 
 #ifndef POLYLEAF_ISA
 #error "POLYLEAF_ISA names the instruction set this file is compiled for"
@@ -147,6 +152,90 @@ void select_leaves(const CodedTree& tree, const Code* codes, Code* slots, std::u
   for (std::size_t i = 0; i < kBlockRows; ++i) leaves[i] = static_cast<std::uint8_t>(result[i]);
 }
 
+// Which of a block's codes are above a cut (filled up to 32 bits with copies): bit i of row i.
+#if defined(__AVX512BW__)
+
+inline std::uint64_t rows_above(const std::int8_t* codes, std::uint32_t cut) {
+  return _mm512_cmpgt_epi8_mask(_mm512_loadu_si512(codes), _mm512_set1_epi32(static_cast<int>(cut)));
+}
+
+inline std::uint64_t rows_above(const std::int16_t* codes, std::uint32_t cut) {
+  const __m512i cuts = _mm512_set1_epi32(static_cast<int>(cut));
+  const std::uint64_t low = _mm512_cmpgt_epi16_mask(_mm512_loadu_si512(codes), cuts);
+  const std::uint64_t high = _mm512_cmpgt_epi16_mask(_mm512_loadu_si512(codes + 32), cuts);
+  return low | high << 32;
+}
+
+#else
+
+template <class Code>
+inline std::uint64_t rows_above(const Code* codes, std::uint32_t cut) {
+  std::uint64_t mask = 0;
+  for (std::size_t i = 0; i < kBlockRows; ++i)
+    mask |= static_cast<std::uint64_t>(codes[i] > static_cast<Code>(cut) ? 1 : 0) << i;
+  return mask;
+}
+
+#endif
+
+#if defined(__AVX512BW__)
+constexpr bool kHasMasks = true;
+#else
+constexpr bool kHasMasks = false;  // where masks take a step more they are no faster
+#endif
+
+// Of the masks of a level's splits, for each row that of the split it comes to. `right`: where it went at the root, at
+// the level below, ... The ways that are known first are taken first, so that only the last has to be waited for.
+template <int Size>
+inline std::uint64_t of_way(const std::uint64_t* masks, const std::uint64_t* right) {
+  if constexpr (Size == 1) {
+    return masks[0];
+  } else {
+    alignas(64) std::uint64_t half[Size / 2];
+    for (int i = 0; i < Size / 2; ++i) half[i] = (masks[i] & ~right[0]) | (masks[Size / 2 + i] & right[0]);
+    return of_way<Size / 2>(half, right + 1);
+  }
+}
+
+template <int... Level>
+inline void find_ways(const std::uint64_t* masks, std::uint32_t depth, std::uint64_t* right,
+                      std::integer_sequence<int, Level...>) {
+  (void)((static_cast<std::uint32_t>(Level) < depth &&
+          (right[Level] = of_way<1 << Level>(masks + (1 << Level), right), true)) &&
+         ...);
+}
+
+// The ways as numbers: at the root stands the highest bit.
+inline void numbers_of_ways(const std::uint64_t* right, std::uint32_t depth, std::uint16_t* leaves) {
+#if defined(__AVX512BW__)
+  __m512i number = _mm512_setzero_si512();
+  for (std::uint32_t level = 0; level < depth; ++level)
+    number = _mm512_or_si512(_mm512_add_epi8(number, number), _mm512_maskz_set1_epi8(right[level], 1));
+  _mm512_storeu_si512(leaves, _mm512_cvtepu8_epi16(_mm512_castsi512_si256(number)));
+  _mm512_storeu_si512(leaves + 32, _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(number, 1)));
+#else
+  for (std::size_t i = 0; i < kBlockRows; ++i) {
+    std::uint64_t number = 0;
+    for (std::uint32_t level = 0; level < depth; ++level) number = number << 1 | (right[level] >> i & 1);
+    leaves[i] = static_cast<std::uint16_t>(number);
+  }
+#endif
+}
+
+template <class Code>
+inline std::uint64_t* masks_of(Code* slots) {
+  return reinterpret_cast<std::uint64_t*>(slots + 2 * kMostSelectLeaves * kBlockRows);
+}
+
+template <bool Missing, class Code>
+void mask_leaves(const CodedTree& tree, const Code* codes, std::uint64_t* masks, std::uint16_t* leaves) {
+  for (const MaskNode *node = tree.mask, *end = node + tree.n_mask; node != end; ++node)
+    masks[node->place] = rows_above(column_of<Missing>(*node, codes), node->cut);
+  std::uint64_t right[kMostMaskDepth];
+  find_ways(masks, tree.depth, right, std::make_integer_sequence<int, static_cast<int>(kMostMaskDepth)>{});
+  numbers_of_ways(right, tree.depth, leaves);
+}
+
 template <bool Missing, class Code>
 void walk_leaves(const CodedTree& tree, const Code* codes, std::uint16_t* leaves) {
   constexpr std::size_t kTogether = 8;  // each waits for its next node
@@ -170,7 +259,9 @@ void walk_leaves(const CodedTree& tree, const Code* codes, std::uint16_t* leaves
 
 template <bool Missing, class Code>
 void find_leaves(const CodedTree& tree, const Code* codes, Code* slots, std::uint16_t* leaves) {
-  if (tree.walk != nullptr)
+  if (tree.mask != nullptr)
+    mask_leaves<Missing>(tree, codes, masks_of(slots), leaves);
+  else if (tree.walk != nullptr)
     walk_leaves<Missing>(tree, codes, leaves);
   else if (tree.n_select > 0)
     select_leaves<Missing>(tree, codes, slots, leaves);
@@ -195,6 +286,7 @@ template <class Code>
 void fill_slots(Code* slots) {
   for (std::size_t leaf = 0; leaf < kMostSelectLeaves; ++leaf)
     for (std::size_t i = 0; i < kBlockRows; ++i) slots[leaf * kBlockRows + i] = static_cast<Code>(leaf);
+  for (std::size_t i = 0; i < std::size_t{1} << kMostMaskDepth; ++i) masks_of(slots)[i] = 0;
 }
 
 void prepare_slots(bool wide, void* slots) {
@@ -213,10 +305,17 @@ struct Columns {
   std::size_t last;
 };
 
+template <int Lanes>
+inline Vector<double, Lanes> as_doubles(const float* from) {
+#if defined(__AVX512BW__)  // for which compilers convert halves of a vector one after the other
+  if constexpr (Lanes == 8) return reinterpret_cast<Vector<double, 8>>(_mm512_cvtps_pd(_mm256_loadu_ps(from)));
+#endif
+  return __builtin_convertvector((load<Vector<float, Lanes>>(from)), Vector<double, Lanes>);
+}
+
 template <int Lanes, int N, int R>
 inline void add_rows(const LeafBlock& block, std::size_t row, const Columns& columns) {
   using D = Vector<double, Lanes>;
-  using F = Vector<float, Lanes>;
   const auto column = [&](int n) { return n + 1 < N ? columns.first + n * Lanes : columns.last; };
   D sum[R][N];
   double* scores = block.scores + row * block.stride + block.trees[0].output;
@@ -231,7 +330,7 @@ inline void add_rows(const LeafBlock& block, std::size_t row, const Columns& col
         const float* next = tree->values + tree->leaf_begin[leaves[ahead]] + columns.first;
         for (int line = 0; line < N * Lanes; line += 16) __builtin_prefetch(next + line);
       }
-      for (int n = 0; n < N; ++n) sum[r][n] += __builtin_convertvector(load<F>(of_leaf + column(n)), D);
+      for (int n = 0; n < N; ++n) sum[r][n] += as_doubles<Lanes>(of_leaf + column(n));
     }
   for (int r = 0; r < R; ++r)
     for (int n = N; n-- > 0;) store(scores + r * block.stride + column(n), sum[r][n]);
@@ -315,9 +414,9 @@ bool any_infinite(const Value* values, std::size_t n) {
 }  // namespace
 
 extern const PredictKernels kPredictKernels;
-const PredictKernels kPredictKernels = {kVectorBytes,        encode_any<float>,    encode_any<double>,
-                                        find_leaves_any,     prepare_slots,        add_leaves,
-                                        any_infinite<float>, any_infinite<double>, add_values};
+const PredictKernels kPredictKernels = {kVectorBytes,         kHasMasks,     encode_any<float>, encode_any<double>,
+                                        find_leaves_any,      prepare_slots, add_leaves,        any_infinite<float>,
+                                        any_infinite<double>, add_values};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

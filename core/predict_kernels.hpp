@@ -9,6 +9,7 @@ namespace polyleaf {
 constexpr std::size_t kBlockRows = 64;          // rows that go through a tree together
 constexpr std::size_t kMostSelectLeaves = 256;  // of a tree whose splits are all evaluated: leaves fit in a byte
 constexpr std::size_t kMostNarrowCuts = 255;    // of a column whose codes are bytes
+constexpr std::size_t kMostMaskDepth = 8;       // of a tree whose splits become masks: 256 places for leaves
 
 // A block of kBlockRows rows as codes, column by column. A code is the number of the column's cuts below the value,
 // less `2^(bits - 1)` so that signed numbers compare, and "value <= cut i" is "code <= i". Missing values have the
@@ -27,6 +28,14 @@ struct SelectNode {
   std::uint16_t left, right;  // slots: numbers below kMostSelectLeaves are leaves, then come the nodes in their order
 };
 
+// A split whose result is a mask: one bit for each row of the block, set where it goes right.
+struct MaskNode {
+  std::uint32_t column;
+  std::uint32_t right_if_missing;
+  std::uint32_t cut;
+  std::uint32_t place;  // in a tree where every level is full: the root's is 1, the children's of i are 2 i and 2 i + 1
+};
+
 // A split of a tree that is walked row by row. Leaves lead to themselves.
 struct WalkNode {
   std::uint32_t column;
@@ -37,7 +46,12 @@ struct WalkNode {
 
 // A tree over codes.
 struct CodedTree {
-  // Either all splits are evaluated for all rows, children before parents. Both children of the first n_pairs nodes
+  // Either the splits become masks, from which the ways of all rows are found, bit by bit. The number of a leaf is the
+  // way to it, whatever comes after a leaf that is reached earlier.
+  const MaskNode* mask;
+  std::uint32_t n_mask;
+  std::uint32_t depth;
+  // Or all splits are evaluated for all rows, children before parents. Both children of the first n_pairs nodes
   // are leaves: 0 and 1, 2 and 3, ...
   const SelectNode* select;
   std::uint32_t n_pairs;
@@ -64,12 +78,13 @@ struct LeafBlock {
 
 struct PredictKernels {
   std::size_t vector_bytes;
+  bool has_masks;  // whether trees may have that form
   // Codes of kBlockRows values of one column; says whether one of them is missing. `second` may be null.
   bool (*encode_float)(const float* values, const float* cuts, std::size_t n_cuts, bool wide, void* codes,
                        void* second);
   bool (*encode_double)(const double* values, const double* cuts, std::size_t n_cuts, bool wide, void* codes,
                         void* second);
-  // `slots` is work space of slot_bytes(wide).
+  // `slots` is work space of slot_bytes(wide), which prepare_slots makes ready.
   void (*find_leaves)(const CodedTree& tree, const CodedBlock& block, void* slots, std::uint16_t* leaves);
   void (*prepare_slots)(bool wide, void* slots);
   // Tree after tree, so that the sums do not depend on how trees are taken together.
@@ -79,7 +94,11 @@ struct PredictKernels {
   void (*add_values)(const float* values, std::size_t n, double* scores);
 };
 
-constexpr std::size_t slot_bytes(bool wide) { return 2 * kMostSelectLeaves * kBlockRows * (wide ? 2 : 1); }
+// Of the results of a tree's splits; masks come last.
+constexpr std::size_t slot_bytes(bool wide) {
+  return 2 * kMostSelectLeaves * kBlockRows * (wide ? 2 : 1) +
+         (std::size_t{1} << kMostMaskDepth) * sizeof(std::uint64_t);
+}
 
 const PredictKernels& predict_kernels();
 

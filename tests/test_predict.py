@@ -17,14 +17,17 @@ N_FEATURES = 9
 SETS = ("baseline", "avx2", "avx512")
 
 
-def random_tree(rng: np.random.Generator, n_leaves: int, chain: bool) -> npt.NDArray[np.int32]:
+def random_tree(
+    rng: np.random.Generator, n_leaves: int, chain: bool, depth: int | None
+) -> npt.NDArray[np.int32]:
     """Return `left` of a random tree: children side by side, after their parent."""
     left = [-1]
-    leaves = [0]
+    leaves = [(0, 0)]
     for _ in range(n_leaves - 1):
-        node = leaves.pop(-1 if chain else int(rng.integers(len(leaves))))
+        splittable = [i for i, (_, level) in enumerate(leaves) if depth is None or level < depth]
+        node, level = leaves.pop(-1 if chain else int(rng.choice(splittable)))
         left[node] = len(left)
-        leaves += [len(left), len(left) + 1]
+        leaves += [(len(left), level + 1), (len(left) + 1, level + 1)]
         left += [-1, -1]
     return np.array(left, dtype=np.int32)
 
@@ -39,12 +42,13 @@ def random_forest(
     pairs: int = 0,
     one_per_tree: bool = False,
     chain: bool = False,
+    depth: int | None = None,
 ) -> Forest:
-    """Return a forest of random splits; `pairs`: values of a sparse leaf."""
+    """Return a forest of random splits; `pairs`: values of a sparse leaf; `depth`: at most."""
     rng = np.random.default_rng(seed)
     # Thresholds on a grid, so that rows on the same grid meet them exactly, and some between any two float32.
     grid = np.concatenate([np.linspace(-2, 2, n_cuts), [0.1, -0.0, 1e300, -1e300, np.inf, -np.inf]])
-    trees = [random_tree(rng, int(rng.choice(n_leaves)), chain) for _ in range(n_trees)]
+    trees = [random_tree(rng, int(rng.choice(n_leaves)), chain, depth) for _ in range(n_trees)]
     left = np.concatenate(trees)
     inner = left >= 0
     width = 1 if one_per_tree else pairs or n_outputs
@@ -132,6 +136,19 @@ FORESTS = {
     "sparse leaves": {"n_outputs": 12, "pairs": 4},
     "as many leaves as a byte counts": {"n_leaves": (255, 256)},
     "more leaves than a byte counts": {"n_leaves": (257, 300)},
+    "full trees of depth 1": {"n_leaves": (2,), "depth": 1},
+    "trees of depth 3": {"n_leaves": (4, 5, 8), "depth": 3},
+    "trees of depth 6": {"n_leaves": (7, 30, 64), "depth": 6, "n_outputs": 17},
+    "full trees of depth 8": {"n_leaves": (256,), "depth": 8},
+    "trees of depth 8": {"n_leaves": (9, 100, 150, 200, 255), "depth": 8},
+    "sparse leaves of trees of depth 8": {"n_leaves": (100, 200), "depth": 8, "n_outputs": 12, "pairs": 4},
+    "trees of depth 9": {"n_leaves": (100, 256), "depth": 9},
+    "trees of depth 8 with codes of 16 bits": {
+        "n_leaves": (9, 64, 150, 256),
+        "depth": 8,
+        "n_cuts": 700,
+        "n_trees": 120,
+    },
     "a chain": {"n_leaves": (40, 250), "chain": True},
     "codes of 8 bits at most": {"n_cuts": 249, "n_leaves": (256,), "n_trees": 120},
     "codes of 16 bits": {"n_cuts": 700, "n_leaves": (64, 200, 300), "n_trees": 120},
