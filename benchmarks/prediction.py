@@ -1,6 +1,6 @@
 """Predict with polyleaf beside LightGBM, XGBoost and CatBoost; print rows per second and the time of one row.
 
-    python benchmarks/prediction.py --data-dir DIR --rounds 50
+    python benchmarks/prediction.py --data-dir DIR --rounds 500 20
     python benchmarks/prediction.py --works nuswide_like --systems polyleaf xgboost_multi --rounds 10
 
 Every system trains a model of the same rounds, depth and leaves; then the repeats go round all systems,
@@ -45,6 +45,7 @@ class WorkResult:
     work: Work
     n_rows: int
     n_features: int
+    rounds: int
     times: dict[str, Times]
     notes: list[str]
 
@@ -55,20 +56,28 @@ def main() -> None:
     systems = [name for name in options.systems if version(name) is not None]
     notes = [f"{TITLES[name]}: not installed" for name in options.systems if name not in systems]
     results = []
-    for name in options.works:
+    for name, rounds in zip(options.works, rounds_of(options), strict=True):
         work = WORKS[name]
         file = options.data_dir / work.file if work.file else options.data_dir
         if work.file and not file.is_file():
             notes.append(f"{name}: skipped, {work.file} is not in the data folder (--data-dir)")
             continue
-        results.append(run_work(work, file, systems, options))
+        results.append(run_work(work, file, systems, rounds, options))
         write(report(options, run, results, notes), options.out)
     text = report(options, run, results, notes)
     write(text, options.out)
     print(text)
 
 
-def run_work(work: Work, file: Path, systems: list[str], options: argparse.Namespace) -> WorkResult:
+def rounds_of(options: argparse.Namespace) -> list[int]:
+    """Return the rounds of each work; a single number is that of all."""
+    given: list[int] = options.rounds
+    return given * len(options.works) if len(given) == 1 else given
+
+
+def run_work(
+    work: Work, file: Path, systems: list[str], rounds: int, options: argparse.Namespace
+) -> WorkResult:
     """Train every system, then let them predict in turn."""
     split = work.make(file)
     models: dict[str, System] = {}
@@ -76,7 +85,7 @@ def run_work(work: Work, file: Path, systems: list[str], options: argparse.Names
     for name in systems:
         system = SYSTEMS[name](work, options.threads)
         try:
-            system.train(split.X_train, split.y_train, 1, max(1, options.rounds - 1))
+            system.train(split.X_train, split.y_train, 1, max(1, rounds - 1))
         except Exception as error:
             notes.append(f"{TITLES[name]}: {error}")
             continue
@@ -94,7 +103,7 @@ def run_work(work: Work, file: Path, systems: list[str], options: argparse.Names
                 seconds(model.predict, rows[i : i + 1])
                 for i in range(repeat * SINGLE_ROWS % len(rows), len(rows))[:SINGLE_ROWS]
             ]
-    return WorkResult(work, len(rows), rows.shape[1], times, notes)
+    return WorkResult(work, len(rows), rows.shape[1], rounds, times, notes)
 
 
 def seconds(call: Callable[[NDArray[Any]], object], rows: NDArray[Any]) -> float:
@@ -108,24 +117,23 @@ def report(options: argparse.Namespace, run: list[str], results: list[WorkResult
         "# Prediction",
         "",
         *run,
-        f"- {options.threads} threads each; {options.rounds} rounds; median of {options.repeats} repeats, "
-        f"{SINGLE_ROWS} single rows in each",
+        f"- {options.threads} threads each; median of {options.repeats} repeats; {SINGLE_ROWS} single rows in each",
         *(f"- {note}" for note in notes),
     ]
     for result in results:
-        lines += ["", *table(result, options.rounds)]
+        lines += ["", *table(result)]
     return "\n".join(lines) + "\n"
 
 
-def table(result: WorkResult, rounds: int) -> list[str]:
+def table(result: WorkResult) -> list[str]:
     """One line per system; each `x` is the figure before it, that system's time / polyleaf's."""
     work = result.work
     header = ["system", "rows / s", "ms / round", "x", "one row, us", "x"]
     lines = [
         f"## {work.name}",
         "",
-        f"{result.n_rows:,} rows x {result.n_features} -> {work.n_outputs}; depth {work.max_depth}, "
-        f"{work.max_leaves} leaves, {work.max_bins} bins.",
+        f"{result.n_rows:,} rows x {result.n_features} -> {work.n_outputs}; {result.rounds} rounds, depth "
+        f"{work.max_depth}, {work.max_leaves} leaves, {work.max_bins} bins.",
         "",
         table_row(header),
         table_row(["---"] + ["---:"] * (len(header) - 1)),
@@ -134,7 +142,7 @@ def table(result: WorkResult, rounds: int) -> list[str]:
     for name, times in result.times.items():
         whole, single = median(times.all_rows), median(times.one_row)
         against = ours if name != OURS else None
-        cells = [TITLES[name], f"{result.n_rows / whole:,.0f}", f"{1000 * whole / rounds:.3g}"]
+        cells = [TITLES[name], f"{result.n_rows / whole:,.0f}", f"{1000 * whole / result.rounds:.3g}"]
         cells.append(ratio(whole, median(against.all_rows) if against else None))
         cells.append(f"{1e6 * single:.0f}")
         cells.append(ratio(single, median(against.one_row) if against else None))
@@ -155,12 +163,15 @@ def parse_arguments() -> argparse.Namespace:
         metavar="NAME",
         help=", ".join(systems),
     )
-    add("--rounds", type=positive, default=50, help="rounds of the models (default 50)")
+    add("--rounds", type=positive, nargs="+", default=[50], help="of all works, or of each (default 50)")
     add("--repeats", type=positive, default=7, help="predictions of all test rows (default 7)")
     add("--threads", type=positive, default=2, help="threads of each system (default 2)")
     add("--data-dir", type=Path, default=HERE / "data", help="of the .npz files (default benchmarks/data)")
     add("--out", type=Path, default=None, help="also write the Markdown to this file")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if len(options.rounds) not in (1, len(options.works)):
+        parser.error("--rounds: one number, or one for each of --works")
+    return options
 
 
 if __name__ == "__main__":
