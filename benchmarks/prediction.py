@@ -117,7 +117,7 @@ def report(options: argparse.Namespace, run: list[str], results: list[WorkResult
         "# Prediction",
         "",
         *run,
-        f"- {options.threads} threads; median of {options.repeats} repeats; {SINGLE_ROWS} single rows in each",
+        f"- {options.threads} threads; median of {options.repeats} repeats, {SINGLE_ROWS} rows one by one",
         *(f"- {note}" for note in notes),
     ]
     for result in results:
