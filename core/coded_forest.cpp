@@ -19,7 +19,6 @@ constexpr std::size_t kMostSpanRows = 8192;
 constexpr std::size_t kColumnsTogether = 16;  // of a table: a cache line of float32
 // One step of all rows of a block down a tree costs about as much as evaluating this many splits for a vector of rows.
 constexpr std::size_t kSplitsOfAStep = 48;
-constexpr std::size_t kMasksOfAStep = 96;  // the same where the results are masks
 // A tree saves by codes what coding this many columns costs.
 constexpr std::size_t kColumnsOfATree = 32;
 constexpr std::size_t kStepsOfATree = 8;  // about what a row costs in one
@@ -147,7 +146,7 @@ bool CodedForest::pack_tree(const ForestArrays& forest, std::size_t tree, Layout
   const std::size_t deepest = *std::max_element(depth.begin(), depth.end());
   const std::size_t comparisons = (n_leaves - 1) * std::max<std::size_t>(vectors, 1);
   Layout::Form form = Layout::Form::kWalk;
-  if (predict_kernels().has_masks && deepest > 0 && deepest <= kMostMaskDepth && comparisons <= kMasksOfAStep * deepest)
+  if (predict_kernels().has_masks && deepest > 0 && deepest <= kMostMaskDepth)
     form = Layout::Form::kMask;
   else if (n_leaves <= kMostSelectLeaves && comparisons <= kSplitsOfAStep * deepest)
     form = Layout::Form::kSelect;

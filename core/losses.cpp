@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kBlockCells = std::size_t{1} << 14;
 constexpr std::size_t kNearCells = std::size_t{1}
                                    << 10;  // what the first-level cache holds besides the values of leaves
+constexpr std::size_t kStepsOfACell = 16;  // of a probability
 
 // Runs body(begin, end) over blocks of rows of about kBlockCells cells.
 template <class Body>
@@ -69,12 +70,14 @@ void logistic_gradients(const LeafValues& tree, double* raw, const double* y, st
 }
 
 void softmax_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads) {
+  if (n_rows * static_cast<std::size_t>(n_outputs) * kStepsOfACell < kParallelWork) n_threads = 1;
   over_rows(n_rows, n_outputs, n_threads,
             [&](std::size_t begin, std::size_t end) { kernels().softmax_shares(raw, begin, end, n_outputs, out); });
 }
 
 void logistic_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads) {
   const auto d = static_cast<std::size_t>(n_outputs);
+  if (n_rows * d * kStepsOfACell < kParallelWork) n_threads = 1;
   over_rows(n_rows, n_outputs, n_threads,
             [&](std::size_t begin, std::size_t end) { kernels().sigmoids(raw, begin * d, end * d, out); });
 }

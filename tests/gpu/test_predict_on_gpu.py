@@ -234,6 +234,17 @@ def test_rows_of_more_results_than_values(monkeypatch: pytest.MonkeyPatch) -> No
     assert_same_array(on_gpu(model)._raw(X[:, :1], None), model._raw(X[:, :1], None))
 
 
+def test_a_system_that_locks_no_pages(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fitted("targets")
+
+    def refused(n_bytes: int) -> Any:
+        raise cupy.cuda.runtime.CUDARuntimeError(2)  # as where memory is at an end
+
+    monkeypatch.setattr(transfer, "_PIECE_BYTES", 100 * M * 8)
+    monkeypatch.setattr(cupy.cuda, "alloc_pinned_memory", refused)
+    assert_same_array(on_gpu(model).predict(X), model.predict(X))
+
+
 def test_an_error_between_pieces_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted("targets")
     gpu = on_gpu(model)

@@ -78,7 +78,12 @@ def through_device(
     if len(table) <= step:
         return np.asarray(work(cupy().asarray(table)).get())
     out: FloatArray = np.empty((len(table), n_outputs))
-    pieces = [Piece(table, out, step) for _ in range(2)]
+    try:
+        pieces = [Piece(table, out, step) for _ in range(2)]
+    except cupy().cuda.runtime.CUDARuntimeError:  # the system locks no more pages: one piece after the other
+        for first in range(0, len(table), step):
+            out[first : first + step] = work(cupy().asarray(table[first : first + step])).get()
+        return out
     n_threads = min(n_threads, _MOST_THREADS)
     with ThreadPoolExecutor(n_threads) as threads:
 

@@ -5,7 +5,7 @@
 
 namespace polyleaf {
 
-// e^x of x <= 0 within 1e-7 of itself, exact at 0; of x below -80 that of -80. The argument is reduced in double
+// e^x of x <= 0 within 1.1e-7 of itself, exact at 0; of x below -80 that of -80. The argument is reduced in double
 // precision; of what is left, single precision loses nothing that a gradient in float32 would keep. `to_float` rounds
 // to the nearest.
 template <class ToFloat>

@@ -42,6 +42,7 @@ __device__ inline double number_of(int value) {
 // A warp has 32 bins. Its lanes are parts of W: each takes W bins, and of these one output a lane.
 template <int W, bool Diagonal, bool Missing>
 __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, Best* out) {
+  static_assert(W <= 8, "what there is space for");
   constexpr int kParts = 32 / W;
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, in_part = lane % W, part = lane / W;
   const int first = warp * 32 + part * W;  // bin of this part
