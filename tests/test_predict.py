@@ -173,6 +173,21 @@ def test_every_instruction_set_and_number_of_threads_gives_the_sum_of_the_leaves
             np.testing.assert_array_equal(fresh.predict_raw(X, n_threads=n_threads), expected, err_msg=name)
 
 
+@pytest.mark.parametrize(
+    "name", ["trees of depth 8", "trees of depth 8 with codes of 16 bits", "small trees"]
+)
+def test_what_one_instruction_set_prepares_serves_the_others(each_instruction_set, name: str) -> None:
+    X = random_rows(1, 300)
+    for prepared_by in each_instruction_set:
+        forest = random_forest(0, **FORESTS[name])
+        assert _core.select_kernels(prepared_by)
+        expected = forest.predict_raw(X)
+        np.testing.assert_array_equal(expected, expected_raw(forest, X))
+        for used_by in each_instruction_set:
+            assert _core.select_kernels(used_by)
+            np.testing.assert_array_equal(forest.predict_raw(X), expected, err_msg=f"{prepared_by} {used_by}")
+
+
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 8, 9, 15, 16, 63, 64, 65, 200])
 def test_a_row_does_not_depend_on_the_rows_beside_it(n_rows: int) -> None:
     forest = random_forest(2, n_outputs=10)
