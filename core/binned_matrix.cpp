@@ -22,6 +22,8 @@ constexpr double kSparseShare = 0.2;
 // The entries of a sparse tile are counted in 32 bits.
 constexpr std::size_t kMostEntries = (std::size_t{1} << 32) - 1;
 constexpr std::size_t kMostSparseRows = kMostEntries / kTileFeatures;
+constexpr std::size_t kLineBytes = 64;
+constexpr std::size_t kMostLinesAhead = 4;  // from there on the processor sees by itself where a row goes on
 constexpr std::size_t kSampleRows = 2048;
 constexpr std::size_t kBlockRows = 1024;
 // Rows are encoded in blocks of all columns that fit a core's second-level cache.
@@ -255,6 +257,12 @@ void take_cuts(std::vector<ColumnCuts>& columns, BinnedMatrix& matrix) {
 }
 
 }  // namespace
+
+std::size_t FeatureTile::entry_lines() const {
+  const std::size_t rows = row_begin.size() - 1;
+  const std::size_t twice_the_mean = 2 * entries.size() * sizeof(std::uint16_t) / std::max<std::size_t>(1, rows);
+  return std::min(twice_the_mean / kLineBytes + 1, kMostLinesAhead);
+}
 
 bool BinnedMatrix::has_categories() const {
   return std::any_of(features.begin(), features.end(), [](const FeatureBins& bins) { return bins.categorical; });

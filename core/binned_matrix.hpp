@@ -28,6 +28,8 @@ struct FeatureTile {
 
   std::size_t n_features() const { return features.size(); }
   std::uint32_t n_slots() const { return slot_begin.back(); }
+  // Cache lines that the entries of most rows of a sparse tile take; of very many, those that are worth fetching ahead.
+  std::size_t entry_lines() const;
   std::uint32_t code(std::size_t row, std::size_t position) const {
     const std::size_t cell = row * features.size() + position;
     return wide ? reinterpret_cast<const std::uint16_t*>(codes.data())[cell] : codes[cell];

@@ -308,6 +308,7 @@ void HistogramSearch::build_histogram(std::size_t at, int output_tile, const Nod
   if (by_entry) {
     job.row_begin = tile.row_begin.data();
     job.entries = tile.entries.data();
+    job.entry_lines = tile.entry_lines();
   }
   job.histogram = histogram;
   kernels().accumulate(job);

@@ -11,8 +11,9 @@ namespace polyleaf {
 namespace POLYLEAF_ISA {
 namespace {
 
-constexpr int kLane = 8;            // channels are padded to whole lanes
-constexpr std::size_t kAhead = 12;  // rows: scattered rows are fetched this far ahead
+constexpr int kLane = 8;                                          // channels are padded to whole lanes
+constexpr std::size_t kAhead = 12;                                // rows: scattered rows are fetched this far ahead
+constexpr std::size_t kLineEntries = 64 / sizeof(std::uint16_t);  // of a sparse tile in a cache line
 
 // Adding 1.5 * 2^52 rounds a double to the nearest integer, which then stands in its low bits.
 constexpr double kRounder = 6755399441055744.0;
@@ -151,11 +152,12 @@ void accumulate_sparse(const AccumulateTile& t) {
   const std::uint32_t* rows = t.rows;
   std::int32_t* histogram = t.histogram;
   const std::size_t n_rows = t.n_rows;
+  const std::size_t entries_ahead = t.entry_lines * kLineEntries;
   for (std::size_t i = 0; i < n_rows; ++i) {
     const std::size_t row = rows[i];
     if (i + kAhead < n_rows) {
       const std::size_t next = rows[i + kAhead];
-      __builtin_prefetch(entries + row_begin[next]);
+      for (std::size_t e = 0; e < entries_ahead; e += kLineEntries) __builtin_prefetch(entries + row_begin[next] + e);
       prefetch_row<Lanes>(payload + next * kWidth);
     }
     if (i + 2 * kAhead < n_rows) __builtin_prefetch(row_begin + rows[i + 2 * kAhead]);
@@ -397,7 +399,7 @@ inline float estimate_one(const ScanTile& t, const OutputSums<V, Shared>& total,
 }
 
 template <int V, bool Shared>
-void estimate_steps(const ScanTile& t) {
+float estimate_steps(const ScanTile& t) {
   const OutputSums<V, Shared> total(t.totals, t.hessian_channel);
   const auto width = static_cast<std::size_t>(t.width);
   OutputSums<V, Shared> missing;
@@ -407,6 +409,12 @@ void estimate_steps(const ScanTile& t) {
   else if (t.missing != nullptr)
     missing.add(t.missing, t.hessian_channel);
   OutputSums<V, Shared> prefix;
+  float highest = 0.0f;
+  const auto add = [&](const OutputSums<V, Shared>& left, std::size_t at) {
+    const float estimated = t.estimated[at] + estimate_one(t, total, left, at);
+    t.estimated[at] = estimated;
+    highest = estimated > highest ? estimated : highest;
+  };
   std::uint32_t row = 0;
   for (std::size_t s = 0; s < t.n_steps; ++s) {
     const Step& step = t.steps[s];
@@ -414,22 +422,21 @@ void estimate_steps(const ScanTile& t) {
       prefix.add(t.histogram + step.slot * width, t.hessian_channel);
     else
       for (; row < step.rows_end; ++row) prefix.add(t.payload + t.order[row] * width, t.hessian_channel);
-    if (step.right_allowed) t.estimated[2 * s] += estimate_one(t, total, prefix, 2 * s);
+    if (step.right_allowed) add(prefix, 2 * s);
     if (!step.left_allowed) continue;
     OutputSums<V, Shared> left = prefix;
     for (int v = 0; v < V; ++v) left.gradient[v] += missing.gradient[v];
     if (!Shared)
       for (int v = 0; v < V; ++v) left.hessian[v] += missing.hessian[v];
-    t.estimated[2 * s + 1] += estimate_one(t, total, left, 2 * s + 1);
+    add(left, 2 * s + 1);
   }
+  return highest;
 }
 
-void estimate(const ScanTile& t) {
+float estimate(const ScanTile& t) {
   const bool one = t.n_outputs <= kFloats;
-  if (t.inverse_left != nullptr)
-    one ? estimate_steps<1, true>(t) : estimate_steps<2, true>(t);
-  else
-    one ? estimate_steps<1, false>(t) : estimate_steps<2, false>(t);
+  if (t.inverse_left != nullptr) return one ? estimate_steps<1, true>(t) : estimate_steps<2, true>(t);
+  return one ? estimate_steps<1, false>(t) : estimate_steps<2, false>(t);
 }
 
 template <bool Shared>

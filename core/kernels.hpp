@@ -41,6 +41,7 @@ struct AccumulateTile {
   std::size_t n_positions;
   const std::uint32_t* row_begin;  // sparse tiles: entries instead of codes
   const std::uint16_t* entries;
+  std::size_t entry_lines;  // cache lines that the entries of most rows take
   std::int32_t* histogram;
 };
 
@@ -121,7 +122,8 @@ struct Kernels {
                        std::int32_t* out);
   void (*scan)(const ScanTile& tile);
   // The same scores to about six digits, but for a common factor. Without L1 regularisation, and with moderate terms.
-  void (*estimate)(const ScanTile& tile);
+  // Returns the highest of the estimates added to; 0 where no candidate is allowed.
+  float (*estimate)(const ScanTile& tile);
   double (*terms)(const TermsTile& tile);  // returns the sum of both sides
   // out (rows x columns) = values (rows x n) times matrix, which stands column by column, `matrix_stride` floats apart
   // and padded with zeros to multiples of 16.

@@ -1,6 +1,7 @@
 #include "split.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace polyleaf {
 namespace {
@@ -134,6 +135,7 @@ void SplitFinder::clear(Scan& scan, const FeatureTile& tile) const {
     scan.inverse_left.resize(2 * most);
     scan.inverse_right.resize(2 * most);
   }
+  scan.highest.assign(tile.n_features(), 0.0f);
   scan.order.clear();
   scan.n_missing.assign(tile.n_features(), 0);
   scan.missing_seen.assign(tile.n_features(), 0);
@@ -146,38 +148,50 @@ class SplitFinder::StepList {
       : scan_(scan),
         n_(finder.node_count(totals)),
         least_(finder.rules_.min_samples_leaf),
+        least_weight_(finder.rules_.min_child_weight),
         lambda_(finder.rules_.reg_lambda),
         unit_(finder.payload_.hessian_unit[0]),
         total_(totals[finder.payload_.layout.weight_channel()] * unit_),
-        shared_(!finder.diagonal() && finder.whole_ == nullptr) {}
+        shared_(!finder.diagonal() && finder.whole_ == nullptr),
+        estimated_(finder.estimates_) {}
 
   void add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing) {
     const std::size_t at = scan_.n_steps++;
     const std::int64_t with_missing = left.count + missing.count;
-    scan_.steps[at] = {slot, rows_end, left.count >= least_ && n_ - left.count >= least_,
-                       missing.count > 0 && with_missing >= least_ && n_ - with_missing >= least_};
-    scan_.score[2 * at] = scan_.score[2 * at + 1] = 0.0;
-    scan_.estimated[2 * at] = scan_.estimated[2 * at + 1] = 0.0f;
-    scan_.left_weight[2 * at] = scan_.left_weight[2 * at + 1] = 0.0;
-    if (!shared_) return;
-    set_inverse(2 * at, static_cast<double>(left.weight) * unit_);
-    if (missing.count > 0) set_inverse(2 * at + 1, static_cast<double>(left.weight + missing.weight) * unit_);
+    Step step{slot, rows_end, left.count >= least_ && n_ - left.count >= least_,
+              missing.count > 0 && with_missing >= least_ && n_ - with_missing >= least_};
+    if (estimated_) {
+      scan_.estimated[2 * at] = scan_.estimated[2 * at + 1] = 0.0f;
+    } else {
+      scan_.score[2 * at] = scan_.score[2 * at + 1] = 0.0;
+      scan_.left_weight[2 * at] = scan_.left_weight[2 * at + 1] = 0.0;
+    }
+    if (shared_) {
+      step.right_allowed &= weigh(2 * at, static_cast<double>(left.weight) * unit_);
+      if (missing.count > 0)
+        step.left_allowed &= weigh(2 * at + 1, static_cast<double>(left.weight + missing.weight) * unit_);
+    }
+    scan_.steps[at] = step;
   }
 
  private:
-  void set_inverse(std::size_t at, double left_weight) {
-    scan_.left_weight[at] = left_weight;
+  // Whether both sides weigh enough, of a Hessian that all outputs share.
+  bool weigh(std::size_t at, double left_weight) {
+    const double right_weight = total_ - left_weight;
     scan_.inverse_left[at] = score_term(1.0, left_weight + lambda_);
-    scan_.inverse_right[at] = score_term(1.0, total_ - left_weight + lambda_);
+    scan_.inverse_right[at] = score_term(1.0, right_weight + lambda_);
+    return least_weight_ <= 0 || (left_weight >= least_weight_ && right_weight >= least_weight_);
   }
 
   Scan& scan_;
   const std::int64_t n_;
   const std::int64_t least_;
+  const double least_weight_;
   const double lambda_;
   const double unit_;
   const double total_;
   const bool shared_;
+  const bool estimated_;
 };
 
 void SplitFinder::finish_list(Scan& scan, const FeatureTile& tile) const {
@@ -364,39 +378,36 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (scan.step_begin[position] == scan.step_begin[position + 1]) continue;
     aim(job, scan, tile, position);
-    estimates_ ? kernels().estimate(job) : kernels().scan(job);
+    if (estimates_)
+      scan.highest[position] = kernels().estimate(job);
+    else
+      kernels().scan(job);
   }
 }
 
 // Estimates below this cannot be the best.
-float SplitFinder::least_estimate(const Scan& scan, const std::int32_t* totals) const {
-  float highest = 0.0f;
-  for (std::size_t s = 0; s < scan.n_steps; ++s) {
-    for (const bool missing_left : {false, true}) {
-      if (!(missing_left ? scan.steps[s].left_allowed : scan.steps[s].right_allowed)) continue;
-      const std::size_t at = 2 * s + (missing_left ? 1 : 0);
-      if (scan.estimated[at] > highest && heavy_enough(scan.left_weight[at], totals)) highest = scan.estimated[at];
-    }
-  }
+float SplitFinder::least_estimate(const Scan& scan) const {
+  const float highest = *std::max_element(scan.highest.begin(), scan.highest.end());
   // All terms are positive, so that their sum is as exact as they are; then one addition for each output tile.
   const float error = 1e-5f + 1e-7f * static_cast<float>(payload_.layout.n_tiles);
   return highest > kSmallestEstimate ? highest * (1.0f - error) : 0.0f;
 }
 
 // The scores of candidates whose estimates leave open whether they are the best. The others are no longer allowed.
-void SplitFinder::score_close(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
-                              const Histograms& histograms) const {
-  const float least = least_estimate(scan, totals);
+// Returns the positions of their features.
+std::vector<std::size_t> SplitFinder::score_close(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
+                                                  const Histograms& histograms) const {
+  const float least = least_estimate(scan);
   std::vector<std::size_t> positions;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    bool any = false;
+    if (scan.highest[position] < least) continue;
     for (std::size_t s = scan.step_begin[position]; s < scan.step_begin[position + 1]; ++s) {
       Step& step = scan.steps[s];
       step.right_allowed = step.right_allowed && scan.estimated[2 * s] >= least;
       step.left_allowed = step.left_allowed && scan.estimated[2 * s + 1] >= least;
-      any = any || step.right_allowed || step.left_allowed;
+      scan.score[2 * s] = scan.score[2 * s + 1] = 0.0;
     }
-    if (any) positions.push_back(position);
+    if (scan.step_begin[position] < scan.step_begin[position + 1]) positions.push_back(position);
   }
   for (int t = 0; t < payload_.layout.n_tiles; ++t) {
     const std::int32_t* histogram =
@@ -407,23 +418,31 @@ void SplitFinder::score_close(Scan& scan, const FeatureTile& tile, const std::in
       kernels().scan(job);
     }
   }
+  return positions;
 }
 
 BestCandidate SplitFinder::best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
                                 const Histograms& histograms) const {
   if (whole_ != nullptr) score_whole(scan, tile, totals);
-  if (estimates_) score_close(scan, tile, totals, histograms);
+  std::vector<std::size_t> positions;
+  if (estimates_) {
+    positions = score_close(scan, tile, totals, histograms);
+  } else {
+    positions.resize(tile.n_features());
+    std::iota(positions.begin(), positions.end(), std::size_t{0});
+  }
   // Tile by tile, a diagonal Hessian is summed over the outputs.
   const double share = diagonal() && whole_ == nullptr ? 1.0 / payload_.layout.n_outputs : 1.0;
+  const bool by_weight = diagonal() || whole_ != nullptr;  // otherwise lighter candidates are not allowed
   BestCandidate best;
-  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+  for (const std::size_t position : positions) {
     for (std::size_t s = scan.step_begin[position]; s < scan.step_begin[position + 1]; ++s) {
       const Step& step = scan.steps[s];
       for (const bool missing_left : {false, true}) {
         if (!(missing_left ? step.left_allowed : step.right_allowed)) continue;
         const std::size_t at = 2 * s + (missing_left ? 1 : 0);
         if (!reaches(scan.score[at], best.highest)) continue;  // most do not
-        if (!heavy_enough(scan.left_weight[at] * share, totals)) continue;
+        if (by_weight && !heavy_enough(scan.left_weight[at] * share, totals)) continue;
         Candidate candidate;
         candidate.score = scan.score[at];
         candidate.feature = tile.features[position];

@@ -65,6 +65,7 @@ class SplitFinder {
     std::vector<std::uint8_t> missing_seen;  // per feature: the node has missing values of it
     std::vector<double> score, left_weight, inverse_left, inverse_right;
     std::vector<float> estimated;
+    std::vector<float> highest;            // per feature: of the estimates of its allowed candidates
     std::vector<std::uint32_t> order;      // without histogram: the node's rows by ascending bin, feature by feature
     std::vector<std::uint32_t> n_missing;  // and how many of them miss the feature
     std::vector<std::uint32_t> bin_end;
@@ -110,8 +111,9 @@ class SplitFinder {
   void finish_list(Scan& scan, const FeatureTile& tile) const;
   ScanTile scan_job(int output_tile, const std::int32_t* histogram, const std::int32_t* totals) const;
   void aim(ScanTile& job, Scan& scan, const FeatureTile& tile, std::size_t position) const;
-  float least_estimate(const Scan& scan, const std::int32_t* totals) const;
-  void score_close(Scan& scan, const FeatureTile& tile, const std::int32_t* totals, const Histograms& histograms) const;
+  float least_estimate(const Scan& scan) const;
+  std::vector<std::size_t> score_close(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
+                                       const Histograms& histograms) const;
   void collect(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const;
   void score_whole(Scan& scan, const FeatureTile& tile, const std::int32_t* totals) const;
 
