@@ -2,21 +2,23 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
+#include <thread>
 
 #include "partition.hpp"
 
 namespace polyleaf {
 namespace {
 
-// Small nodes that are expanded together, per thread: enough to keep all of them busy, and few that turn out to have
-// been hopeless.
-constexpr std::size_t kBatch = 2;
+// Of the largest score: nodes are given up for lost only where their gains differ by more. What counts as equal when
+// the order is replayed (kRounding) is far less, also if larger scores turn up later.
+constexpr double kMargin = 1e-9;
 
 }  // namespace
 
 Order BestFirst::run() {
   visit();
-  return replay(nodes_, rules_.max_leaves, largest_score_);
+  return replay(nodes_, rules_.max_leaves);
 }
 
 void BestFirst::visit() {
@@ -24,29 +26,64 @@ void BestFirst::visit() {
   nodes_[0].end = rows_.size();
   search_.search_root(nodes_[0]);
   settle(0, std::numeric_limits<double>::infinity());
-  while (!open_.empty()) expand(take_batch());
+  for (int index = take(); index >= 0; index = take()) {
+    if (n_threads_ > 1 && !worth_all_threads(node(index), 1)) {
+      open_.push_back(index);
+      visit_side_by_side();
+    } else {
+      const Family family = found_family(index);
+      expand(family, {n_threads_, 0});
+      settle_children(family.parent);
+    }
+  }
 }
 
-// Nodes to expand next: a large one, or some small ones, which threads then share out among them. What comes of a node
+// Each thread takes the next open node by itself, until none is left or one is worth all threads. What comes of a node
 // does not depend on when it is visited.
-std::vector<int> BestFirst::take_batch() {
-  const std::size_t most = n_threads_ > 1 ? kBatch * static_cast<std::size_t>(n_threads_) : 1;
-  std::vector<int> batch;
-  while (!open_.empty() && batch.size() < most) {
+void BestFirst::visit_side_by_side() {
+  std::mutex mutex;
+  std::size_t n_taken = 0;
+  bool over = false;
+  parallel_for(n_threads_, static_cast<std::size_t>(n_threads_), [&](std::size_t, int thread) {
+    std::unique_lock<std::mutex> lock(mutex);
+    while (!over) {
+      const int index = take();
+      if (index < 0 && n_taken > 0) {  // others may open some
+        lock.unlock();
+        std::this_thread::yield();
+        lock.lock();
+        continue;
+      }
+      over = index < 0 || worth_all_threads(node(index), n_taken + 1);
+      if (over) {
+        if (index >= 0) open_.push_back(index);
+        return;
+      }
+      ++n_taken;
+      const Family family = found_family(index);
+      lock.unlock();
+      try {
+        expand(family, {1, thread});
+      } catch (...) {
+        lock.lock();
+        over = true;
+        throw;
+      }
+      lock.lock();
+      --n_taken;
+      settle_children(family.parent);
+    }
+  });
+}
+
+// The next node to be expanded, no longer open; -1: there is none.
+int BestFirst::take() {
+  while (!open_.empty()) {
     const int index = take_open();
-    if (hopeless(node(index))) {
-      search_.drop(node(index));
-      continue;
-    }
-    const bool small = search_.is_small(node(index));
-    if (!small && !batch.empty()) {
-      open_.push_back(index);
-      break;
-    }
-    batch.push_back(index);
-    if (!small) break;
+    if (!hopeless(node(index))) return index;
+    search_.drop(node(index));
   }
-  return batch;
+  return -1;
 }
 
 int BestFirst::take_open() {
@@ -60,9 +97,15 @@ int BestFirst::take_open() {
   return index;
 }
 
+// Whether a thread should not have the node for itself. `n_taken` nodes are in work, this one included.
+bool BestFirst::worth_all_threads(const Node& node, std::size_t n_taken) const {
+  if (!search_.side_by_side()) return true;
+  return !search_.is_small(node) && open_.size() + n_taken < static_cast<std::size_t>(n_threads_);
+}
+
 bool BestFirst::hopeless(const Node& node) const {
   return best_minima_.size() + 1 == static_cast<std::size_t>(rules_.max_leaves) &&
-         node.path_minimum < best_minima_.top() - kRounding * largest_score_;
+         node.path_minimum < best_minima_.top() - kMargin * largest_score_;
 }
 
 // Takes note of a searched node: open if it can be split, else a leaf.
@@ -79,40 +122,33 @@ void BestFirst::settle(int index, double parent_minimum) {
   open_.push_back(index);
 }
 
-void BestFirst::expand(const std::vector<int>& batch) {
-  const int first = static_cast<int>(nodes_.size());
-  nodes_.resize(nodes_.size() + 2 * batch.size());
-  const auto left_of = [&](std::size_t i) { return first + 2 * static_cast<int>(i); };
-  if (batch.size() == 1)
-    expand_node(batch[0], first, {n_threads_, 0});
-  else
-    parallel_for(n_threads_, batch.size(),
-                 [&](std::size_t i, int thread) { expand_node(batch[i], left_of(i), {1, thread}); });
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const int left = left_of(i);
-    const int right = left + 1;
-    const double minimum = node(batch[i]).path_minimum;
-    const bool left_first = node(left).gain >= node(right).gain;  // depth first takes the last one pushed
-    settle(left_first ? right : left, minimum);
-    settle(left_first ? left : right, minimum);
-  }
+void BestFirst::settle_children(const Node& parent) {
+  const bool left_first = node(parent.left).gain >= node(parent.right).gain;  // depth first takes the last one pushed
+  settle(left_first ? parent.right : parent.left, parent.path_minimum);
+  settle(left_first ? parent.left : parent.right, parent.path_minimum);
 }
 
-void BestFirst::expand_node(int index, int left, const Team& team) {
+// Makes the children of a node; their rows are not yet known.
+BestFirst::Family BestFirst::found_family(int index) {
   Node& parent = node(index);
+  parent.left = static_cast<int>(nodes_.size());
+  parent.right = parent.left + 1;
+  Node& left = nodes_.emplace_back();
+  Node& right = nodes_.emplace_back();
+  left.depth = right.depth = parent.depth + 1;
+  left.path = 2 * parent.path;
+  right.path = left.path + 1;
+  return {parent, left, right};
+}
+
+void BestFirst::expand(const Family& family, const Team& team) {
+  Node& parent = family.parent;
   const std::size_t n_left = partition_rows(matrix_, parent.split, parent.sides, rows_.data() + parent.begin,
                                             parent.n_rows(), spare_.data() + parent.begin, team);
-  parent.left = left;
-  parent.right = left + 1;
-  Node& l = node(left);
-  Node& r = node(left + 1);
-  l.depth = r.depth = parent.depth + 1;
-  l.path = 2 * parent.path;
-  r.path = l.path + 1;
-  l.begin = parent.begin;
-  l.end = r.begin = parent.begin + n_left;
-  r.end = parent.end;
-  search_.search_children(parent, l, r, team);
+  family.left.begin = parent.begin;
+  family.left.end = family.right.begin = parent.begin + n_left;
+  family.right.end = parent.end;
+  search_.search_children(parent, family.left, family.right, team);
 }
 
 }  // namespace polyleaf

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <queue>
 #include <vector>
@@ -28,13 +29,22 @@ class BestFirst {
   Order run();
 
  private:
+  struct Family {
+    Node& parent;
+    Node& left;
+    Node& right;
+  };
+
   void visit();
+  void visit_side_by_side();
+  int take();
   int take_open();
-  std::vector<int> take_batch();
+  bool worth_all_threads(const Node& node, std::size_t n_taken) const;
   bool hopeless(const Node& node) const;
   void settle(int index, double parent_minimum);
-  void expand(const std::vector<int>& batch);
-  void expand_node(int index, int left, const Team& team);
+  void settle_children(const Node& parent);
+  Family found_family(int index);
+  void expand(const Family& family, const Team& team);
   Node& node(int index) { return nodes_[static_cast<std::size_t>(index)]; }
 
   const BinnedMatrix& matrix_;
@@ -43,10 +53,10 @@ class BestFirst {
   std::vector<std::uint32_t>& rows_;
   std::vector<std::uint32_t>& spare_;
   int n_threads_;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;  // they stay where they are while others are added
   std::vector<int> open_;
   std::priority_queue<double, std::vector<double>, std::greater<double>> best_minima_;
-  double largest_score_ = 0.0;  // of any split found: gains that differ by kRounding of it are equal
+  double largest_score_ = 0.0;  // of any split found
 };
 
 }  // namespace polyleaf

@@ -37,6 +37,11 @@ void SlotPool::release(int& slot) {
   slot = -1;
 }
 
+int SlotPool::n_free() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int>(free_.size());
+}
+
 HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules,
                                  const OutputTerms& terms, const std::vector<std::uint32_t>& rows,
                                  const Options& options, Buffer<std::int32_t>& histograms)

@@ -22,10 +22,10 @@ class SlotPool {
   explicit SlotPool(int size);
   int acquire();  // -1: none is free
   void release(int& slot);
-  int n_free() const { return static_cast<int>(free_.size()); }
+  int n_free() const;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<int> free_;  // descending
 };
 
@@ -47,6 +47,7 @@ class HistogramSearch : public SplitSearch {
   void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
   void drop(Node& node) override { pool_.release(node.slot); }
   bool has_room() const override;
+  bool side_by_side() const override { return true; }
   bool is_small(const Node& node) const override;
 
  private:

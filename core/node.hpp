@@ -45,7 +45,9 @@ class SplitSearch {
   virtual void drop(Node& node) = 0;
   // Whether another open node can be afforded; if not, the nodes are visited depth first.
   virtual bool has_room() const = 0;
-  // Whether the children of a node are found faster by one thread, while others do the same for other nodes.
+  // Whether threads may search the children of different nodes at the same time.
+  virtual bool side_by_side() const = 0;
+  // Whether the children of a node are found faster by one thread.
   virtual bool is_small(const Node& node) const = 0;
 };
 

@@ -1,10 +1,11 @@
 #include "replay.hpp"
 
+#include <algorithm>
 #include <queue>
 
 namespace polyleaf {
 
-Order replay(const std::vector<Node>& nodes, int max_leaves, double largest_score) {
+Order replay(const std::deque<Node>& nodes, int max_leaves) {
   struct Entry {
     double gain;
     int created;
@@ -15,8 +16,10 @@ Order replay(const std::vector<Node>& nodes, int max_leaves, double largest_scor
   };
   std::priority_queue<Entry, std::vector<Entry>, decltype(later)> queue(later);
   Order order;
+  double largest_score = 0.0;
   const auto create = [&](int index) {
     const Node* created = &nodes[static_cast<std::size_t>(index)];
+    if (created->gain > 0) largest_score = std::max(largest_score, created->split.score);
     if (created->left >= 0) queue.push({created->gain, static_cast<int>(order.nodes.size()), created});
     order.nodes.push_back(created);
     order.left.push_back(-1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "node.hpp"
@@ -14,8 +15,8 @@ struct Order {
   std::vector<std::int32_t> left;
 };
 
-// `nodes`: the visited ones, the root first. `largest_score`: of any split found; gains that differ by kRounding of it
-// are equal, and ties go to the node created first.
-Order replay(const std::vector<Node>& nodes, int max_leaves, double largest_score);
+// `nodes`: the visited ones, the root first. Gains that differ by kRounding of the largest score of the nodes created
+// so far are equal, and ties go to the node created first.
+Order replay(const std::deque<Node>& nodes, int max_leaves);
 
 }  // namespace polyleaf

@@ -37,7 +37,8 @@ class SparseSearch : public SplitSearch {
   void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
   void drop(Node&) override {}
   bool has_room() const override { return true; }
-  bool is_small(const Node&) const override { return false; }  // nodes share the numbering of outputs
+  bool side_by_side() const override { return false; }  // nodes share the numbering of outputs
+  bool is_small(const Node&) const override { return false; }
 
  private:
   // A node's active outputs, ascending, and its rows' gradients in their numbering.

@@ -1,12 +1,9 @@
 #include "visited_tree.hpp"
 
-#include <algorithm>
-
 namespace polyleaf {
 
 VisitedTree::VisitedTree(const BinnedMatrix& matrix, const std::vector<VisitedNode>& nodes, int max_leaves)
     : matrix_(matrix), nodes_(nodes.size()) {
-  double largest_score = 0.0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const VisitedNode& from = nodes[i];
     Node& to = nodes_[i];
@@ -16,9 +13,8 @@ VisitedTree::VisitedTree(const BinnedMatrix& matrix, const std::vector<VisitedNo
     to.right = from.left < 0 ? -1 : from.left + 1;
     to.gain = from.gain;
     to.split = {from.score, from.feature, from.bin, (from.flags & kMissingLeft) != 0, (from.flags & kMissingSeen) != 0};
-    largest_score = std::max(largest_score, from.score);
   }
-  order_ = replay(nodes_, max_leaves, largest_score);
+  order_ = replay(nodes_, max_leaves);
   leaves_ = leaf_rows(order_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "grown_tree.hpp"
@@ -26,7 +27,7 @@ class VisitedTree {
 
  private:
   const BinnedMatrix& matrix_;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;
   Order order_;
   std::vector<LeafRows> leaves_;
 };

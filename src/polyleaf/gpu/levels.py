@@ -53,8 +53,8 @@ _NODE = np.dtype(
 )
 assert _NODE.itemsize == _core.VISITED_NODE_BYTES
 
-# Sums over outputs depend on their order in their last bits, as in rules.hpp.
-_ROUNDING = 1e-12
+# Of the largest score: nodes are given up for lost only where their gains differ by more, as in best_first.cpp.
+_MARGIN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -528,7 +528,7 @@ class _Bar:
         self._largest_score = max(self._largest_score, float(split["score"].max(initial=0.0)))
         if len(self._best) < self._n_best:
             return -np.inf
-        return float(self._best[0]) - _ROUNDING * self._largest_score
+        return float(self._best[0]) - _MARGIN * self._largest_score
 
 
 def _features_per_block(feature_bytes: int) -> int:
