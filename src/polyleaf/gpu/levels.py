@@ -53,7 +53,7 @@ _NODE = np.dtype(
 )
 assert _NODE.itemsize == _core.VISITED_NODE_BYTES
 
-# Of the largest score: nodes are given up for lost only where their gains differ by more, as in best_first.cpp.
+# Of the largest score: nodes are given up for lost where their gains differ by more, as in best_first.cpp.
 _MARGIN = 1e-9
 
 
