@@ -128,6 +128,7 @@ void lay_out_tiles(BinnedMatrix& matrix, const std::vector<Frequent>& frequent, 
       bins.position = static_cast<std::uint32_t>(tile->n_features());
       tile->features.push_back(static_cast<std::int32_t>(f));
       tile->frequent_slot.push_back(tile->slot_begin.back() + frequent[f].code);
+      tile->value_end.push_back(tile->slot_begin.back() + bins.n_value_bins);
       tile->slot_begin.push_back(tile->slot_begin.back() + bins.n_bins());
     }
   }

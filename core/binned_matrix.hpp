@@ -11,23 +11,28 @@
 namespace polyleaf {
 
 // A few features side by side. A bin of a feature is a slot of the tile: slot = slot_begin[position] + code.
-struct FeatureTile {
+struct TileLayout {
   std::vector<std::int32_t> features;     // which columns of the table
   std::vector<std::uint32_t> slot_begin;  // one more than features
+  std::vector<std::uint32_t> value_end;   // per feature: the slot after its values; the missing bin's, if it has one
   std::size_t first_slot = 0;             // of this tile among the slots of all tiles
   bool wide = false;                      // 16-bit codes instead of 8-bit ones
   bool categorical = false;               // its features are all categorical, or none is
-  Buffer<std::uint8_t> codes;             // rows x features, row by row
-
   // In a sparse tile, histograms only visit the cells outside each feature's most frequent bin; that bin is the
   // node's total minus the others.
   bool sparse = false;
   std::vector<std::uint32_t> frequent_slot;  // per feature
-  std::vector<std::uint32_t> row_begin;      // rows + 1: where a row's entries begin
-  Buffer<std::uint16_t> entries;             // slots
 
   std::size_t n_features() const { return features.size(); }
   std::uint32_t n_slots() const { return slot_begin.back(); }
+  bool has_missing(std::size_t position) const { return value_end[position] < slot_begin[position + 1]; }
+};
+
+struct FeatureTile : TileLayout {
+  Buffer<std::uint8_t> codes;            // rows x features, row by row
+  std::vector<std::uint32_t> row_begin;  // sparse, rows + 1: where a row's entries begin
+  Buffer<std::uint16_t> entries;         // slots
+
   // Cache lines that the entries of most rows of a sparse tile take; of very many, those that are worth fetching ahead.
   std::size_t entry_lines() const;
   std::uint32_t code(std::size_t row, std::size_t position) const {

@@ -258,14 +258,14 @@ void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, cons
     if (scan_built && tile.categorical)
       categories_.add(scratch.built_categories, tile, t, histogram);
     else if (scan_built)
-      scan(scratch.built, tile, t, histogram, built);
+      finder_.add(scratch.built, tile, t, histogram, built.totals.data());
     if (derived == nullptr) continue;
     std::int32_t* parent = kept_histogram(parent_slot, tile, t);
     kernels().subtract(parent, histogram, size);
     if (tile.categorical)
       categories_.add(scratch.derived_categories, tile, t, parent);
     else
-      scan(scratch.derived, tile, t, parent, *derived);
+      finder_.add(scratch.derived, tile, t, parent, derived->totals.data());
   }
   BestCandidate* best = &found.best[2 * at];
   if (tile.categorical) {
@@ -279,12 +279,6 @@ void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, cons
   if (derived != nullptr)
     best[1] = finder_.best(scratch.derived, tile, derived->totals.data(),
                            {kept_histogram(parent_slot, tile, 0), kept_stride});
-}
-
-void HistogramSearch::scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile,
-                           const std::int32_t* histogram, const Node& node) const {
-  if (output_tile == 0) finder_.begin(scan, tile, histogram, node.totals.data());
-  finder_.add(scan, tile, output_tile, histogram, node.totals.data());
 }
 
 // Algorithm 1 for all features of the tile.

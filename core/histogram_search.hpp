@@ -77,8 +77,6 @@ class HistogramSearch : public SplitSearch {
   void evaluate(Node* built, Node* derived, int parent_slot, const Team& team);
   void evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived, int parent_slot,
                      Found& found);
-  void scan(SplitFinder::Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
-            const Node& node) const;
   void build_histogram(std::size_t at, int output_tile, const Node& node, std::int32_t* histogram) const;
   void complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals, std::int32_t* histogram) const;
 

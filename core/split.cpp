@@ -117,10 +117,8 @@ int SplitFinder::bin_of(const Scan& scan, const FeatureTile& tile, std::size_t p
 
 const std::int32_t* SplitFinder::missing_bin(const FeatureTile& tile, std::size_t position,
                                              const std::int32_t* histogram) const {
-  const FeatureBins& bins = matrix_.features[static_cast<std::size_t>(tile.features[position])];
-  if (!bins.has_missing) return nullptr;
-  return histogram +
-         (tile.slot_begin[position] + bins.missing_code()) * static_cast<std::size_t>(payload_.layout.width);
+  if (!tile.has_missing(position)) return nullptr;
+  return histogram + tile.value_end[position] * static_cast<std::size_t>(payload_.layout.width);
 }
 
 void SplitFinder::clear(Scan& scan, const FeatureTile& tile) const {
@@ -154,6 +152,9 @@ class SplitFinder::StepList {
         total_(totals[finder.payload_.layout.weight_channel()] * unit_),
         shared_(!finder.diagonal() && finder.whole_ == nullptr),
         estimated_(finder.estimates_) {}
+
+  // Whether some of the bins so far, or of those that follow, may be the last to the left.
+  bool goes_on(const Counts& left) const { return n_ - left.count >= least_; }
 
   void add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing) {
     const std::size_t at = scan_.n_steps++;
@@ -194,46 +195,30 @@ class SplitFinder::StepList {
   const bool estimated_;
 };
 
-void SplitFinder::finish_list(Scan& scan, const FeatureTile& tile) const {
-  if (whole_ == nullptr) return;
-  // Reads of whole lanes may run past the end.
-  const std::size_t n_channels = payload_.layout.n_channels();
-  scan.left.resize(scan.n_steps * n_channels + PayloadLayout::kLane);
-  scan.missing.resize(tile.n_features() * n_channels + PayloadLayout::kLane);
-  scan.with_missing.resize(n_channels + PayloadLayout::kLane);
-}
-
-void SplitFinder::begin(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram,
-                        const std::int32_t* totals) const {
+// Lists the candidates of one feature.
+void SplitFinder::list_bins(StepList& list, Scan& scan, const FeatureTile& tile, std::size_t position,
+                            const std::int32_t* histogram) const {
   const PayloadLayout& layout = payload_.layout;
   const auto width = static_cast<std::size_t>(layout.width);
   const auto counts = [&](const std::int32_t* bin) {
     // The weight channel is the count itself unless weights are given.
     return Counts{bin[layout.count_channel()], bin[layout.weight_channel()]};
   };
-  clear(scan, tile);
-  StepList list(*this, scan, totals);
-  const std::int64_t n = node_count(totals);
-  for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    const int feature = tile.features[position];
-    if (allowed(scan, feature)) {
-      const std::int32_t* missing_vector = missing_bin(tile, position, histogram);
-      const Counts missing = missing_vector != nullptr ? counts(missing_vector) : Counts{};
-      scan.missing_seen[position] = missing.count > 0 ? 1 : 0;
-      Counts left;
-      const std::uint32_t first = tile.slot_begin[position];
-      const std::uint32_t last = first + matrix_.features[static_cast<std::size_t>(feature)].n_value_bins;
-      for (std::uint32_t slot = first; slot < last && left.count + missing.count < n; ++slot) {
-        const Counts bin = counts(histogram + slot * width);
-        if (bin.count == 0) continue;  // the same split as the bin before: the lower one wins
-        left.count += bin.count;
-        left.weight += bin.weight;
-        list.add(slot, 0, left, missing);
-      }
+  if (allowed(scan, tile.features[position])) {
+    const std::int32_t* missing_vector = missing_bin(tile, position, histogram);
+    const Counts missing = missing_vector != nullptr ? counts(missing_vector) : Counts{};
+    scan.missing_seen[position] = missing.count > 0 ? 1 : 0;
+    Counts left;
+    for (std::uint32_t slot = tile.slot_begin[position]; slot < tile.value_end[position]; ++slot) {
+      const Counts bin = counts(histogram + slot * width);
+      if (bin.count == 0) continue;  // the same split as the bin before: the lower one wins
+      left.count += bin.count;
+      left.weight += bin.weight;
+      if (!list.goes_on(left)) break;
+      list.add(slot, 0, left, missing);
     }
-    scan.step_begin.push_back(scan.n_steps);
   }
-  finish_list(scan, tile);
+  scan.step_begin.push_back(scan.n_steps);
 }
 
 void SplitFinder::begin_rows(Scan& scan, const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows,
@@ -270,18 +255,22 @@ void SplitFinder::begin_rows(Scan& scan, const FeatureTile& tile, const std::uin
         const Counts bin = sum(begin, end);
         left.count += bin.count;
         left.weight += bin.weight;
+        if (!list.goes_on(left)) break;
         list.add(tile.slot_begin[position] + b, end, left, missing);
       }
     }
     scan.step_begin.push_back(scan.n_steps);
   }
-  finish_list(scan, tile);
 }
 
 void SplitFinder::collect(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const {
   const auto width = static_cast<std::size_t>(payload_.layout.width);
   const std::size_t stride = payload_.layout.n_channels();
   const std::size_t offset = static_cast<std::size_t>(output_tile) * width;
+  // Reads of whole lanes may run past the end.
+  scan.left.resize(scan.n_steps * stride + PayloadLayout::kLane);
+  scan.missing.resize(tile.n_features() * stride + PayloadLayout::kLane);
+  scan.with_missing.resize(stride + PayloadLayout::kLane);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     std::int32_t prefix[PayloadLayout::kMaxWidth] = {0};
     for (std::size_t s = scan.step_begin[position]; s < scan.step_begin[position + 1]; ++s) {
@@ -373,9 +362,17 @@ void SplitFinder::aim(ScanTile& job, Scan& scan, const FeatureTile& tile, std::s
 
 void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
                       const std::int32_t* totals) const {
-  if (whole_ != nullptr) return collect(scan, tile, output_tile, histogram);
+  const bool first = output_tile == 0 && histogram != nullptr;
+  if (first) clear(scan, tile);
+  StepList list(*this, scan, totals);
+  if (whole_ != nullptr) {
+    for (std::size_t position = 0; first && position < tile.n_features(); ++position)
+      list_bins(list, scan, tile, position, histogram);
+    return collect(scan, tile, output_tile, histogram);
+  }
   ScanTile job = scan_job(output_tile, histogram, totals);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    if (first) list_bins(list, scan, tile, position, histogram);  // its bins are then near at hand
     if (scan.step_begin[position] == scan.step_begin[position + 1]) continue;
     aim(job, scan, tile, position);
     if (estimates_)

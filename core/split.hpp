@@ -54,11 +54,11 @@ class SplitFinder {
   }
   std::int64_t node_count(const std::int32_t* totals) const { return totals[payload_.layout.count_channel()]; }
 
-  // The candidates of one node in one tile of features. `begin` lists them from the first output tile's histogram,
-  // `add` sums the scores of one output tile, `best` picks.
+  // The candidates of one node in one tile of features. `add` lists them, if the output tile is the first, and sums the
+  // scores of one output tile, `best` picks.
   struct Scan {
-    const std::uint8_t* feature_mask = nullptr;  // 1 where a feature may be used; null: all. Set before `begin`.
-    const ValueBounds* bounds = nullptr;         // of the node. Set before `begin`.
+    const std::uint8_t* feature_mask = nullptr;  // 1 where a feature may be used; null: all. Set before `add`.
+    const ValueBounds* bounds = nullptr;         // of the node. Set before `add`.
     std::size_t n_steps = 0;
     std::vector<Step> steps;  // of these the first n_steps; so with the numbers per step
     std::vector<std::size_t> step_begin;
@@ -74,13 +74,12 @@ class SplitFinder {
     std::vector<std::int32_t> left, missing, with_missing;
     WholeScore::Scratch scratch;
   };
-  void begin(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram, const std::int32_t* totals) const;
-  // The same straight from the rows of a node that has fewer of them than a feature has bins. `add` then needs no
-  // histogram. Not for scores that need all outputs at once.
-  void begin_rows(Scan& scan, const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows,
-                  const std::int32_t* totals) const;
   void add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram,
            const std::int32_t* totals) const;
+  // Lists candidates straight from the rows of a node that has fewer of them than a feature has bins. `add` then needs
+  // no histogram. Not for scores that need all outputs at once.
+  void begin_rows(Scan& scan, const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows,
+                  const std::int32_t* totals) const;
   // `histograms` are those that were added.
   struct Histograms {
     const std::int32_t* first = nullptr;  // of the first output tile; null: without histogram
@@ -108,7 +107,8 @@ class SplitFinder {
     std::int64_t weight = 0;
   };
   class StepList;
-  void finish_list(Scan& scan, const FeatureTile& tile) const;
+  void list_bins(StepList& list, Scan& scan, const FeatureTile& tile, std::size_t position,
+                 const std::int32_t* histogram) const;
   ScanTile scan_job(int output_tile, const std::int32_t* histogram, const std::int32_t* totals) const;
   void aim(ScanTile& job, Scan& scan, const FeatureTile& tile, std::size_t position) const;
   float least_estimate(const Scan& scan) const;

@@ -13,13 +13,7 @@ constexpr std::size_t kBlockRows = 1024;
 // Everything but the cells; of a sparse tile also where each row's entries begin.
 FeatureTile empty_copy(const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows) {
   FeatureTile out;
-  out.features = tile.features;
-  out.slot_begin = tile.slot_begin;
-  out.first_slot = tile.first_slot;
-  out.wide = tile.wide;
-  out.categorical = tile.categorical;
-  out.sparse = tile.sparse;
-  out.frequent_slot = tile.frequent_slot;
+  static_cast<TileLayout&>(out) = tile;
   out.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));
   if (tile.sparse) {
     out.row_begin.assign(n_rows + 1, 0);
