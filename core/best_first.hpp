@@ -16,6 +16,7 @@
 #include "node.hpp"
 #include "replay.hpp"
 #include "rules.hpp"
+#include "threads.hpp"
 
 namespace polyleaf {
 

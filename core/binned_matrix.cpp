@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cut_search.hpp"
+#include "threads.hpp"
 
 namespace polyleaf {
 namespace {

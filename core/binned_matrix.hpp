@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "buffer.hpp"
 #include "cuts.hpp"
 #include "matrix_view.hpp"
-#include "threads.hpp"
 
 namespace polyleaf {
 

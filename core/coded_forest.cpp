@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "buffer.hpp"
 #include "threads.hpp"
 
 namespace polyleaf {

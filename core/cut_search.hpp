@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "threads.hpp"
+#include "buffer.hpp"
 
 namespace polyleaf {
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "buffer.hpp"
 #include "cut_choice.hpp"
 #include "threads.hpp"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "binned_matrix.hpp"
+#include "buffer.hpp"
 #include "feature_sample.hpp"
 #include "grown_tree.hpp"
 #include "payload.hpp"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "binned_matrix.hpp"
+#include "buffer.hpp"
 #include "category_split.hpp"
 #include "feature_sample.hpp"
 #include "node.hpp"

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "buffer.hpp"
 #include "predict_kernels.hpp"
 #include "threads.hpp"
 

@@ -8,6 +8,7 @@
 #include "fixed_point.hpp"
 #include "full_hessian.hpp"
 #include "kernels.hpp"
+#include "threads.hpp"
 
 namespace polyleaf {
 namespace {

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "buffer.hpp"
 #include "kernels.hpp"
-#include "threads.hpp"
 
 namespace polyleaf {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "buffer.hpp"
 #include "category_sides.hpp"
 #include "threads.hpp"
 

@@ -1,11 +1,10 @@
-// One way to run loops on several threads, and the buffers they work on.
+// One way to run loops on several threads.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <new>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -67,40 +66,5 @@ inline int max_threads() {
   return 1;
 #endif
 }
-
-// An uninitialised array on a cache-line boundary, with slack behind it for whole-vector reads.
-template <class T>
-class Buffer {
- public:
-  Buffer() = default;
-  explicit Buffer(std::size_t size) : size_(size) {
-    if (size > 0) data_ = static_cast<T*>(::operator new(size * sizeof(T) + kSlackBytes, std::align_val_t{64}));
-  }
-  Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) {
-    other.data_ = nullptr;
-    other.size_ = 0;
-  }
-  Buffer& operator=(Buffer&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() {
-    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{64});
-  }
-
-  T* data() { return data_; }
-  const T* data() const { return data_; }
-  std::size_t size() const { return size_; }
-  T& operator[](std::size_t i) { return data_[i]; }
-  const T& operator[](std::size_t i) const { return data_[i]; }
-
- private:
-  static constexpr std::size_t kSlackBytes = 256;
-  T* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 }  // namespace polyleaf
