@@ -184,6 +184,13 @@ std::int32_t* HistogramSearch::kept_histogram(int slot, const FeatureTile& tile,
          first * static_cast<std::size_t>(payload_.layout.width);
 }
 
+// What was estimated before was of other nodes.
+void HistogramSearch::forget_bars(const Team& team) {
+  const int first = team.size == 1 ? team.member : 0;
+  for (int thread = first; thread < first + team.size; ++thread)
+    scratch_of(thread).built.bar = scratch_of(thread).derived.bar = 0.0f;
+}
+
 // Finds the best split of `built` from its rows and, where given, of its sibling `derived` by subtraction from the
 // parent's histogram, which becomes the sibling's.
 void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot, const Team& team) {
@@ -192,6 +199,7 @@ void HistogramSearch::evaluate(Node* built, Node* derived, int parent_slot, cons
   ThreadScratch& own = scratch_of(team.member);
   const std::uint8_t* built_mask = features_.mask(*built, own.built_features);
   const std::uint8_t* derived_mask = derived != nullptr ? features_.mask(*derived, own.derived_features) : nullptr;
+  forget_bars(team);
   team.run(work(*built) >= kParallelWork, n_tiles, [&](std::size_t tile, int thread) {
     if (options_.features.mask != nullptr && positions_[tile].empty()) return;
     ThreadScratch& scratch = scratch_of(thread);
@@ -223,6 +231,7 @@ void HistogramSearch::evaluate_rows(Node& node, const Team& team) {
   Found found(matrix_.tiles.size());
   ThreadScratch& own = scratch_of(team.member);
   const std::uint8_t* mask = features_.mask(node, own.built_features);
+  forget_bars(team);
   const std::size_t gathers = node.n_rows() * matrix_.features.size() * payload_.layout.n_channels();
   team.run(gathers >= kParallelGathers, matrix_.tiles.size(), [&](std::size_t at, int thread) {
     const FeatureTile& tile = matrix_.tiles[at];

@@ -74,6 +74,7 @@ class HistogramSearch : public SplitSearch {
     std::vector<CategorySides> sides;  // of tiles of categorical features
     explicit Found(std::size_t n_tiles) : best(2 * n_tiles), sides(2 * n_tiles) {}
   };
+  void forget_bars(const Team& team);
   void accept(Node& node, Found& found, std::size_t first, ThreadScratch& scratch);
   void evaluate(Node* built, Node* derived, int parent_slot, const Team& team);
   void evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived, int parent_slot,

@@ -373,9 +373,15 @@ struct OutputSums {
   }
 };
 
+// 1 / (H + lambda) of both sides, where all outputs share H.
+struct Inverse {
+  float left;
+  float right;
+};
+
 template <int V, bool Shared>
 inline float estimate_one(const ScanTile& t, const OutputSums<V, Shared>& total, const OutputSums<V, Shared>& left,
-                          std::size_t at) {
+                          const Inverse& inverse) {
   Floats sum_left = {0};
   Floats sum_right = {0};
   for (int v = 0; v < V; ++v) {
@@ -394,8 +400,7 @@ inline float estimate_one(const ScanTile& t, const OutputSums<V, Shared>& total,
     }
   }
   if (!Shared) return sum_floats(sum_left);
-  return sum_floats(sum_left * static_cast<float>(t.inverse_left[at]) +
-                    sum_right * static_cast<float>(t.inverse_right[at]));
+  return sum_floats(sum_left * inverse.left + sum_right * inverse.right);
 }
 
 template <int V, bool Shared>
@@ -411,7 +416,9 @@ float estimate_steps(const ScanTile& t) {
   OutputSums<V, Shared> prefix;
   float highest = 0.0f;
   const auto add = [&](const OutputSums<V, Shared>& left, std::size_t at) {
-    const float estimated = t.estimated[at] + estimate_one(t, total, left, at);
+    Inverse inverse{};
+    if (Shared) inverse = {static_cast<float>(t.inverse_left[at]), static_cast<float>(t.inverse_right[at])};
+    const float estimated = t.estimated[at] + estimate_one(t, total, left, inverse);
     t.estimated[at] = estimated;
     highest = estimated > highest ? estimated : highest;
   };
@@ -437,6 +444,61 @@ float estimate(const ScanTile& t) {
   const bool one = t.n_outputs <= kFloats;
   if (t.inverse_left != nullptr) return one ? estimate_steps<1, true>(t) : estimate_steps<2, true>(t);
   return one ? estimate_steps<1, false>(t) : estimate_steps<2, false>(t);
+}
+
+template <int V, bool Shared>
+float highest_of_bins(const BinsTile& b) {
+  const ScanTile& t = b.terms;
+  const OutputSums<V, Shared> total(t.totals, t.hessian_channel);
+  OutputSums<V, Shared> missing;
+  std::int32_t n_missing = 0;
+  std::int64_t missing_weight = 0;
+  if (t.missing != nullptr) {
+    missing.add(t.missing, t.hessian_channel);
+    n_missing = t.missing[b.count_channel];
+    missing_weight = t.missing[b.weight_channel];
+  }
+  const std::int32_t n = t.totals[b.count_channel];
+  const double whole_weight = t.totals[b.weight_channel] * b.shared_unit;
+  float highest = 0.0f;
+  const auto look = [&](const OutputSums<V, Shared>& left, std::int64_t weight) {
+    Inverse inverse{};
+    if (Shared) {
+      const double left_weight = static_cast<double>(weight) * b.shared_unit;
+      const double right_weight = whole_weight - left_weight;
+      if (b.least_weight > 0 && (left_weight < b.least_weight || right_weight < b.least_weight)) return;
+      inverse.left = 1.0f / static_cast<float>(left_weight + b.shared_lambda);
+      inverse.right = 1.0f / static_cast<float>(right_weight + b.shared_lambda);
+    }
+    const float estimated = estimate_one(t, total, left, inverse);
+    highest = estimated > highest ? estimated : highest;
+  };
+  OutputSums<V, Shared> prefix;
+  std::int32_t count = 0;
+  std::int64_t weight = 0;
+  const std::int32_t* bin = t.histogram;
+  for (std::size_t i = 0; i < b.n_bins; ++i, bin += t.width) {
+    const std::int32_t rows = bin[b.count_channel];
+    if (rows == 0) continue;
+    count += rows;
+    if (n - count < b.least_rows) break;
+    prefix.add(bin, t.hessian_channel);
+    if (Shared) weight += bin[b.weight_channel];
+    if (count >= b.least_rows) look(prefix, weight);
+    if (n_missing == 0 || count + n_missing < b.least_rows || n - count - n_missing < b.least_rows) continue;
+    OutputSums<V, Shared> left = prefix;
+    for (int v = 0; v < V; ++v) left.gradient[v] += missing.gradient[v];
+    if (!Shared)
+      for (int v = 0; v < V; ++v) left.hessian[v] += missing.hessian[v];
+    look(left, weight + missing_weight);
+  }
+  return highest;
+}
+
+float highest_estimate(const BinsTile& b) {
+  const bool one = b.terms.n_outputs <= kFloats;
+  if (b.shared) return one ? highest_of_bins<1, true>(b) : highest_of_bins<2, true>(b);
+  return one ? highest_of_bins<1, false>(b) : highest_of_bins<2, false>(b);
 }
 
 template <bool Shared>
@@ -800,6 +862,7 @@ const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
                           rest_of_bins,
                           scan,
                           estimate,
+                          highest_estimate,
                           terms,
                           project,
                           weighted_sums,

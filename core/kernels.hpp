@@ -85,6 +85,19 @@ struct ScanTile {
   double* left_weight;  // 2 per step, sum over outputs of the left child's Hessian; null: not wanted
 };
 
+// All bins of one feature, whose candidates are not listed: what `highest_estimate` needs besides.
+struct BinsTile {
+  ScanTile terms;  // its histogram begins with the feature's first bin; steps and what is given per step is not used
+  std::size_t n_bins;
+  int count_channel;
+  int weight_channel;
+  std::int32_t least_rows;  // of a child
+  bool shared;              // one Hessian for all outputs: that of the weight channel
+  double shared_unit;
+  double shared_lambda;
+  double least_weight;  // of a child, where all outputs share the Hessian
+};
+
 // The score terms of one tile of outputs for one candidate, side by side.
 struct TermsTile {
   const std::int32_t* left;    // sums of the left child
@@ -124,6 +137,8 @@ struct Kernels {
   // The same scores to about six digits, but for a common factor. Without L1 regularisation, and with moderate terms.
   // Returns the highest of the estimates added to; 0 where no candidate is allowed.
   float (*estimate)(const ScanTile& tile);
+  // The highest estimate of any candidate of a feature; 0: none is allowed.
+  float (*highest_estimate)(const BinsTile& tile);
   double (*terms)(const TermsTile& tile);  // returns the sum of both sides
   // out (rows x columns) = values (rows x n) times matrix, which stands column by column, `matrix_stride` floats apart
   // and padded with zeros to multiples of 16.

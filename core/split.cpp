@@ -1,6 +1,7 @@
 #include "split.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace polyleaf {
@@ -370,6 +371,7 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
       list_bins(list, scan, tile, position, histogram);
     return collect(scan, tile, output_tile, histogram);
   }
+  if (lists_late(histogram)) return estimate_features(scan, tile, histogram, totals);
   ScanTile job = scan_job(output_tile, histogram, totals);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (first) list_bins(list, scan, tile, position, histogram);  // its bins are then near at hand
@@ -382,12 +384,53 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
   }
 }
 
+// The highest estimate of each feature, straight from its bins.
+void SplitFinder::estimate_features(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram,
+                                    const std::int32_t* totals) const {
+  const PayloadLayout& layout = payload_.layout;
+  BinsTile job{};
+  job.terms = scan_job(0, histogram, totals);
+  job.count_channel = layout.count_channel();
+  job.weight_channel = layout.weight_channel();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  job.least_rows = static_cast<std::int32_t>(std::min<std::int64_t>(rules_.min_samples_leaf, kMost));
+  job.shared = !diagonal();
+  job.shared_unit = payload_.hessian_unit[0];
+  job.shared_lambda = rules_.reg_lambda;
+  job.least_weight = rules_.min_child_weight;
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    if (!allowed(scan, tile.features[position])) continue;
+    const std::uint32_t first = tile.slot_begin[position];
+    job.terms.histogram = histogram + first * static_cast<std::size_t>(layout.width);
+    job.terms.missing = missing_bin(tile, position, histogram);
+    job.n_bins = tile.value_end[position] - first;
+    scan.highest[position] = kernels().highest_estimate(job);
+  }
+}
+
 // Estimates below this cannot be the best.
-float SplitFinder::least_estimate(const Scan& scan) const {
-  const float highest = *std::max_element(scan.highest.begin(), scan.highest.end());
+float SplitFinder::least_estimate(Scan& scan) const {
+  const float highest = std::max(scan.bar, *std::max_element(scan.highest.begin(), scan.highest.end()));
+  scan.bar = highest;
   // All terms are positive, so that their sum is as exact as they are; then one addition for each output tile.
   const float error = 1e-5f + 1e-7f * static_cast<float>(payload_.layout.n_tiles);
   return highest > kSmallestEstimate ? highest * (1.0f - error) : 0.0f;
+}
+
+// The candidates of features whose highest estimate is not below the least, and their estimates.
+void SplitFinder::list_close(Scan& scan, const FeatureTile& tile, float least, const std::int32_t* histogram,
+                             const std::int32_t* totals) const {
+  StepList list(*this, scan, totals);
+  ScanTile job = scan_job(0, histogram, totals);
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    if (scan.highest[position] < least) {
+      scan.step_begin.push_back(scan.n_steps);
+      continue;
+    }
+    list_bins(list, scan, tile, position, histogram);
+    aim(job, scan, tile, position);
+    kernels().estimate(job);
+  }
 }
 
 // The scores of candidates whose estimates leave open whether they are the best. The others are no longer allowed.
@@ -395,6 +438,7 @@ float SplitFinder::least_estimate(const Scan& scan) const {
 std::vector<std::size_t> SplitFinder::score_close(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
                                                   const Histograms& histograms) const {
   const float least = least_estimate(scan);
+  if (lists_late(histograms.first)) list_close(scan, tile, least, histograms.first, totals);
   std::vector<std::size_t> positions;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (scan.highest[position] < least) continue;

@@ -58,7 +58,8 @@ class SplitFinder {
   // scores of one output tile, `best` picks.
   struct Scan {
     const std::uint8_t* feature_mask = nullptr;  // 1 where a feature may be used; null: all. Set before `add`.
-    const ValueBounds* bounds = nullptr;         // of the node. Set before `add`.
+    float bar = 0.0f;  // the highest estimate of the node's candidates in other tiles, as far as known
+    const ValueBounds* bounds = nullptr;  // of the node. Set before `add`.
     std::size_t n_steps = 0;
     std::vector<Step> steps;  // of these the first n_steps; so with the numbers per step
     std::vector<std::size_t> step_begin;
@@ -111,7 +112,16 @@ class SplitFinder {
                  const std::int32_t* histogram) const;
   ScanTile scan_job(int output_tile, const std::int32_t* histogram, const std::int32_t* totals) const;
   void aim(ScanTile& job, Scan& scan, const FeatureTile& tile, std::size_t position) const;
-  float least_estimate(const Scan& scan) const;
+  // Whether candidates are listed only where estimates come close to the best: with one tile of outputs, each feature's
+  // highest estimate is found without a list.
+  bool lists_late(const std::int32_t* histogram) const {
+    return estimates_ && histogram != nullptr && payload_.layout.n_tiles == 1;
+  }
+  void estimate_features(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram,
+                         const std::int32_t* totals) const;
+  void list_close(Scan& scan, const FeatureTile& tile, float least, const std::int32_t* histogram,
+                  const std::int32_t* totals) const;
+  float least_estimate(Scan& scan) const;
   std::vector<std::size_t> score_close(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
                                        const Histograms& histograms) const;
   void collect(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const;

@@ -280,6 +280,21 @@ def test_threads_give_the_same_bits(kind, weighted, sampled, n_threads):
     np.testing.assert_array_equal(model.apply(X), expected.apply(X))
 
 
+@pytest.mark.parametrize("n_threads", [2, 3, 4, 7])
+@pytest.mark.parametrize("max_depth", [4, 30])
+def test_nodes_taken_by_any_thread_make_the_same_tree(n_threads, max_depth):
+    """Few leaves for many nodes, most of which have an equal somewhere: the order of visits must not show."""
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(size=(700, 6)), (8, 1))
+    copy = np.repeat(np.arange(8.0), 700)[:, None]  # each part of the table is the same problem
+    y = np.tile(rng.normal(size=(700, 3)), (8, 1))
+    settings = {"n_estimators": 12, "max_leaves": 37, "max_depth": max_depth, "min_samples_leaf": 2}
+    table = np.hstack([X, copy])
+    expected = estimator("regression", **settings).fit(table, y)
+    for _ in range(3):
+        assert_same_bits(expected, estimator("regression", **settings, n_jobs=n_threads).fit(table, y), table)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_fits_give_the_same_bits(kind):
     """The same estimator again, and another one."""

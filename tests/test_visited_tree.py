@@ -417,6 +417,14 @@ def test_the_larger_gain_is_split_first(
     assert whole["left"].tolist() == [1, *((3, 5) if split == 1 else (5, 3)), -1, -1, -1, -1]
 
 
+def test_only_nodes_of_the_tree_say_what_is_equal(matrix: _core.BinnedMatrix) -> None:
+    """Which nodes are visited besides depends on the order of visiting, the tree does not."""
+    nodes = small_tree(1.0 - 1e-9, 1.0, score=100.0)
+    nodes[3]["gain"], nodes[3]["score"] = 0.5, 1e6
+    routes = _core.VisitedTree(matrix, nodes.view(np.uint8), 3).routes()
+    assert routes["left"].tolist() == [1, -1, 3, -1, -1]
+
+
 def test_one_leaf(matrix: _core.BinnedMatrix) -> None:
     visited = _core.VisitedTree(matrix, small_tree(1.0, 1.0, 1.0).view(np.uint8), 1)
     assert visited.leaf_rows().tolist() == [[0, 8]]
