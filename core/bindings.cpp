@@ -255,21 +255,6 @@ InteractionGroups groups_of(const std::optional<Vector<std::int64_t>>& begin,
   return {n_groups, begin->data(), feature->data()};
 }
 
-// Rows of `values` times a matrix given by its columns (the rows of `columns`), padded with zeros to multiples of 16.
-void project(const RowMatrix<float>& values, const Matrix<float>& columns, OutMatrix<float>& out, int n_threads) {
-  constexpr std::size_t kBlockRows = 256;
-  const std::size_t n = values.shape(0), d = values.shape(1), k = columns.shape(0);
-  expect(columns.shape(1) >= d && columns.shape(1) % 16 == 0 && out.shape(0) == n && out.shape(1) == k &&
-             (values.stride(1) == 1 || d == 1),
-         "the matrix does not fit");
-  nb::gil_scoped_release release;
-  parallel_for(n * d < kParallelWork ? 1 : n_threads, (n + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int) {
-    kernels().project(values.data(), static_cast<std::size_t>(values.stride(0)), block * kBlockRows,
-                      std::min(n, (block + 1) * kBlockRows), static_cast<int>(d), columns.data(), columns.shape(1),
-                      static_cast<int>(k), out.data());
-  });
-}
-
 Term term_of(const std::string& name) {
   if (name == "square") return Term::kSquare;
   if (name == "p(1-p)") return Term::kPaper;
@@ -277,6 +262,33 @@ Term term_of(const std::string& name) {
   if (name == "abs(p-y)") return Term::kAbsolute;
   expect(name == "itself", "unknown term");
   return Term::kItself;
+}
+
+// Rows of `values` times a matrix given by its columns (the rows of `columns`), padded with zeros to multiples of 16.
+// With `weight` also, per row, the weighted sum of a term of its values, while these are in the cache.
+void project(const RowMatrix<float>& values, const Matrix<float>& columns, OutMatrix<float>& out, int n_threads,
+             const std::optional<Vector<double>>& weight, const std::string& term,
+             std::optional<OutVector<double>>& sums) {
+  constexpr std::size_t kBlockCells = std::size_t{1} << 16;
+  const std::size_t n = values.shape(0), d = values.shape(1), k = columns.shape(0);
+  expect(columns.shape(1) >= d && columns.shape(1) % 16 == 0 && out.shape(0) == n && out.shape(1) == k &&
+             (values.stride(1) == 1 || d == 1),
+         "the matrix does not fit");
+  expect(weight.has_value() == sums.has_value(), "weights and sums: both or none");
+  expect(!weight || (weight->shape(0) == d && sums->shape(0) == n), "arrays differ in size");
+  const Term kind = term_of(term);
+  const std::size_t block_rows = std::clamp<std::size_t>(kBlockCells / std::max<std::size_t>(1, d), 8, 256);
+  const auto stride = static_cast<std::size_t>(values.stride(0));
+  nb::gil_scoped_release release;
+  parallel_for(n * d < kParallelWork ? 1 : n_threads, (n + block_rows - 1) / block_rows, [&](std::size_t block, int) {
+    const std::size_t begin = block * block_rows;
+    const std::size_t end = std::min(n, begin + block_rows);
+    kernels().project(values.data(), stride, begin, end, static_cast<int>(d), columns.data(), columns.shape(1),
+                      static_cast<int>(k), out.data());
+    if (weight)
+      kernels().weighted_sums(values.data(), stride, begin, end, static_cast<int>(d), weight->data(), kind,
+                              sums->data());
+  });
 }
 
 // Per row: the weighted sum of a term of its values.
@@ -808,7 +820,8 @@ NB_MODULE(_core, m) {
       .def("add", &ForestPredictor::add, "table"_a, "begin"_a, "end"_a, "raw"_a.noconvert(), "n_threads"_a)
       .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
 
-  m.def("project", &project, "values"_a, "columns"_a, "out"_a.noconvert(), "n_threads"_a);
+  m.def("project", &project, "values"_a, "columns"_a, "out"_a.noconvert(), "n_threads"_a, "weight"_a = nb::none(),
+        "term"_a = "itself", "sums"_a.noconvert() = nb::none());
   m.def("weighted_sums", &weighted_sums, "values"_a, "weight"_a, "term"_a, "out"_a.noconvert(), "n_threads"_a);
   nb::class_<TreeOfRows>(m, "TreeOfRows", "A tree that the next pass over the scores of its rows adds to them.")
       .def(nb::init<Vector<std::uint32_t>, Matrix<float>, Vector<double>>(), "leaf"_a, "values"_a, "unit"_a)

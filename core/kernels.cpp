@@ -99,6 +99,10 @@ struct RowVector {
     for (int v = 0; v < kWide; ++v) wide[v] = reinterpret_cast<const Wide*>(row)[v];
     if (kRest != 0) half = *reinterpret_cast<const Half*>(row + kWide * kVector);
   }
+  void add(const RowVector& other) {
+    for (int v = 0; v < kWide; ++v) wide[v] += other.wide[v];
+    if (kRest != 0) half += other.half;
+  }
   void add_to(std::int32_t* bin) const {
     for (int v = 0; v < kWide; ++v) reinterpret_cast<Wide*>(bin)[v] += wide[v];
     if (kRest != 0) *reinterpret_cast<Half*>(bin + kWide * kVector) += half;
@@ -190,12 +194,31 @@ void accumulate(const AccumulateTile& t) {
   }
 }
 
+template <int Lanes>
+void sum_rows_of_payload(const std::int32_t* payload, const std::uint32_t* rows, std::size_t n_rows,
+                         std::int32_t* out) {
+  constexpr std::size_t kWidth = Lanes * kLane;
+  alignas(64) std::int32_t sums[kWidth] = {0};
+  RowVector<Lanes> sum(sums);
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    if (i + kAhead < n_rows) prefetch_row<Lanes>(payload + rows[i + kAhead] * kWidth);
+    sum.add(RowVector<Lanes>(payload + rows[i] * kWidth));
+  }
+  sum.add_to(sums);
+  for (std::size_t c = 0; c < kWidth; ++c) out[c] += sums[c];
+}
+
 void sum_payload(const std::int32_t* payload, int width, const std::uint32_t* rows, std::size_t n_rows,
                  std::int32_t* out) {
-  for (std::size_t i = 0; i < n_rows; ++i) {
-    if (i + kAhead < n_rows) __builtin_prefetch(payload + rows[i + kAhead] * static_cast<std::size_t>(width));
-    const std::int32_t* row = payload + rows[i] * static_cast<std::size_t>(width);
-    for (int c = 0; c < width; ++c) out[c] += row[c];
+  switch (width / kLane) {
+    case 1:
+      return sum_rows_of_payload<1>(payload, rows, n_rows, out);
+    case 2:
+      return sum_rows_of_payload<2>(payload, rows, n_rows, out);
+    case 3:
+      return sum_rows_of_payload<3>(payload, rows, n_rows, out);
+    default:
+      return sum_rows_of_payload<4>(payload, rows, n_rows, out);
   }
 }
 
@@ -808,10 +831,14 @@ void sum_weighted_rows(const float* values, std::size_t stride, const double* we
   constexpr int kTogether = 4;
   const float* row[kTogether];
   double w[kTogether] = {1.0, 1.0, 1.0, 1.0};
+  constexpr int kLineFloats = 16, kMostAhead = 1024;  // floats
+  const int width = n_outputs < kMostAhead ? n_outputs : kMostAhead;
   std::size_t i = 0;
   const auto take = [&](int n) {
     for (int r = 0; r < n; ++r) {
-      if (i + r + kAhead < n_rows) __builtin_prefetch(values + rows[i + r + kAhead] * stride);
+      if (i + r + kAhead < n_rows)
+        for (int j = 0; j < width; j += kLineFloats)
+          __builtin_prefetch(values + rows[i + r + kAhead] * stride + j, 0, 2);
       row[r] = values + rows[i + r] * stride;
       if (Weighted) w[r] = weight[rows[i + r]];
     }

@@ -145,6 +145,9 @@ def project(
     columns: npt.NDArray[np.float32],
     out: npt.NDArray[np.float32],
     n_threads: int,
+    weight: npt.NDArray[np.float64] | None = None,
+    term: str = "itself",
+    sums: npt.NDArray[np.float64] | None = None,
 ) -> None: ...
 def weighted_sums(
     values: npt.NDArray[np.float32],

@@ -136,8 +136,6 @@ class Run:
     ----------
     history : dict
         ``{data set: {metric: [value after each round]}}``.
-    n_rounds : int
-        Rounds the forest has.
     """
 
     def __init__(
@@ -175,9 +173,13 @@ class Run:
         self._initial = initial
         self._matrix = matrix
         self._prepared = False
-        self._trees: list[tuple[Tree, int]] = []
+        self._rounds: list[list[tuple[Tree, int]]] = []
         self.history = self._monitor.history
-        self.n_rounds = 0 if initial is None else initial.n_rounds
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds the forest has."""
+        return (0 if self._initial is None else self._initial.n_rounds) + len(self._rounds)
 
     def replay(self) -> None:
         """Measure the rounds that the forest began with."""
@@ -192,19 +194,19 @@ class Run:
         grown = self._trainer.round(self.n_rounds, learning_rate)
         if self.history:
             self._monitor.measure(self._trainer.forest_of(grown))
-        self._trees.extend(grown)  # a round counts once it is measured
-        self.n_rounds += 1
+        self._rounds.append(grown)  # a round counts once it is measured
 
     def forest(self, best: int | None = None) -> Forest:
         """Return the trees of all rounds done, with each output's share of the gains up to round `best`.
 
         The shares are left out where the forest began with trees of another run.
         """
-        grown = self._trainer.forest_of(self._trees)
+        trees = [tree for trees_of_round in self._rounds for tree in trees_of_round]
+        grown = self._trainer.forest_of(trees)
         if self._initial is not None:
             return self._initial.followed_by(grown)
         n_rounds = grown.n_rounds if best is None else best + 1
-        self._trainer.share_gains(grown, self._trees[: n_rounds * grown.trees_per_round])
+        self._trainer.share_gains(grown, trees[: n_rounds * grown.trees_per_round])
         return grown
 
     def evals_result(self) -> dict[str, dict[str, list[float]]]:

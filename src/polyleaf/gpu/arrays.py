@@ -76,6 +76,12 @@ class GpuArrays:
         )
         return out
 
+    def project_and_sum(
+        self, values: Any, matrix: FloatArray, share: FloatArray, term: str
+    ) -> tuple[Any, Any]:
+        """Return what `project` and `row_sums` return."""
+        return self.project(values, matrix), self.row_sums(values, share, term)
+
     def row_sums(self, values: Any, share: FloatArray, term: str) -> Any:
         """Return, per row, the sum of ``share * term(value)``."""
         cp = cupy()

@@ -28,6 +28,11 @@ class Arrays(Protocol):
         `term` is "itself", "square", or the rule by which a Hessian follows from the gradient.
         """
 
+    def project_and_sum(
+        self, values: Any, matrix: FloatArray, share: FloatArray, term: str
+    ) -> tuple[Any, Any]:
+        """Return what `project` and `row_sums` return."""
+
     def column_squares(self, values: Any, weight: FloatArray | None) -> FloatArray:
         """Return, per output, the sum over the rows of weighted squares."""
 
@@ -46,9 +51,7 @@ class CpuArrays:
 
     def project(self, values: FloatMatrix, matrix: FloatArray) -> FloatMatrix:
         """Return ``values @ matrix``."""
-        padded = -(-len(matrix) // _VECTOR) * _VECTOR
-        columns = np.zeros((matrix.shape[1], padded), dtype=np.float32)
-        columns[:, : len(matrix)] = matrix.T
+        columns = _padded_columns(matrix)
         out = np.empty((len(values), len(columns)), dtype=np.float32)
         _core.project(values, columns, out, self.n_threads)
         return out
@@ -58,6 +61,16 @@ class CpuArrays:
         sums = np.empty(len(values))
         _core.weighted_sums(values, share, term, sums, self.n_threads)
         return sums
+
+    def project_and_sum(
+        self, values: FloatMatrix, matrix: FloatArray, share: FloatArray, term: str
+    ) -> tuple[FloatMatrix, FloatArray]:
+        """Return what `project` and `row_sums` return, in one pass over the values."""
+        columns = _padded_columns(matrix)
+        out = np.empty((len(values), len(columns)), dtype=np.float32)
+        sums = np.empty(len(values))
+        _core.project(values, columns, out, self.n_threads, share, term, sums)
+        return out, sums
 
     def column_squares(self, values: FloatMatrix, weight: FloatArray | None) -> FloatArray:
         """Return, per output, the sum over the rows of weighted squares."""
@@ -72,3 +85,10 @@ class CpuArrays:
     def to_host(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the array itself."""
         return values
+
+
+def _padded_columns(matrix: FloatArray) -> FloatMatrix:
+    padded = -(-len(matrix) // _VECTOR) * _VECTOR
+    columns = np.zeros((matrix.shape[1], padded), dtype=np.float32)
+    columns[:, : len(matrix)] = matrix.T
+    return columns

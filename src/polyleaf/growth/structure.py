@@ -131,17 +131,21 @@ class StructurePlan:
         matrix = np.zeros((n_outputs, self.size))
         signs = 1.0 - 2.0 * generator.integers(0, 2, size=n_outputs)
         matrix[np.arange(n_outputs), group] = signs * np.sqrt(share)
-        mixed = self.arrays.project(gradient, matrix)
         # A split's gain is averaged over the outputs involved: with these weights it is that of all outputs.
         weight = total * (self.size / n_outputs)
         unit = np.full(self.size, np.inf)
         if not self.shared or hessian is None:
             assert not isinstance(hessian, str)
+            mixed = self.arrays.project(gradient, matrix)
             of_groups = None if hessian is None else self.arrays.project(hessian, matrix**2)
             return Structure(mixed, of_groups, None, weight, unit)
         everywhere = gain_weight if total.sum() > 0 else np.ones(n_outputs)
-        curvature = self._mean_hessian(gradient, hessian, everywhere / everywhere.sum())
-        return Structure(mixed, None, curvature, weight, unit)
+        everywhere = everywhere / everywhere.sum()
+        if isinstance(hessian, str):
+            mixed, sums = self.arrays.project_and_sum(gradient, matrix, everywhere, hessian)
+            return Structure(mixed, None, sums.astype(np.float32), weight, unit)
+        mixed = self.arrays.project(gradient, matrix)
+        return Structure(mixed, None, self._mean_hessian(gradient, hessian, everywhere), weight, unit)
 
     def _mean_hessian(
         self, gradient: FloatMatrix, hessian: FloatMatrix | str, share: FloatArray
