@@ -1,16 +1,18 @@
 #include <cstring>
 
+#include "histogram_kernels.hpp"
 #include "kernels.hpp"
 #include "predict_kernels.hpp"
 #include "search_kernels.hpp"
 
 namespace polyleaf {
 
-#define POLYLEAF_DECLARE(isa)                  \
-  namespace isa {                              \
-  extern const Kernels kKernels;               \
-  extern const SearchKernels kSearchKernels;   \
-  extern const PredictKernels kPredictKernels; \
+#define POLYLEAF_DECLARE(isa)                      \
+  namespace isa {                                  \
+  extern const Kernels kKernels;                   \
+  extern const HistogramKernels kHistogramKernels; \
+  extern const SearchKernels kSearchKernels;       \
+  extern const PredictKernels kPredictKernels;     \
   }
 POLYLEAF_DECLARE(baseline)
 #ifdef POLYLEAF_X86
@@ -23,14 +25,17 @@ namespace {
 // What was compiled for one instruction set.
 struct Compiled {
   const Kernels* kernels;
+  const HistogramKernels* histogram;
   const SearchKernels* search;
   const PredictKernels* predict;
 };
 
-constexpr Compiled kBaseline{&baseline::kKernels, &baseline::kSearchKernels, &baseline::kPredictKernels};
+constexpr Compiled kBaseline{&baseline::kKernels, &baseline::kHistogramKernels, &baseline::kSearchKernels,
+                             &baseline::kPredictKernels};
 #ifdef POLYLEAF_X86
-constexpr Compiled kAvx2{&avx2::kKernels, &avx2::kSearchKernels, &avx2::kPredictKernels};
-constexpr Compiled kAvx512{&avx512::kKernels, &avx512::kSearchKernels, &avx512::kPredictKernels};
+constexpr Compiled kAvx2{&avx2::kKernels, &avx2::kHistogramKernels, &avx2::kSearchKernels, &avx2::kPredictKernels};
+constexpr Compiled kAvx512{&avx512::kKernels, &avx512::kHistogramKernels, &avx512::kSearchKernels,
+                           &avx512::kPredictKernels};
 #endif
 
 // The best the machine has; with a name, that one, or null.
@@ -54,6 +59,8 @@ const Compiled*& selected() {
 }  // namespace
 
 const Kernels& kernels() { return *selected()->kernels; }
+
+const HistogramKernels& histogram_kernels() { return *selected()->histogram; }
 
 const SearchKernels& search_kernels() { return *selected()->search; }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "kernels.hpp"
+#include "histogram_kernels.hpp"
 
 namespace polyleaf {
 namespace {
@@ -170,8 +170,9 @@ std::vector<std::int32_t> HistogramSearch::sum_payload(const Node& node, const T
     const std::size_t begin = node.begin + block * kChunkRows;
     const std::size_t count = std::min(kChunkRows, node.end - begin);
     for (int t = 0; t < layout.n_tiles; ++t)
-      kernels().sum_payload(payload_.tile(t), layout.width, rows_.data() + begin, count,
-                            partial[several ? static_cast<std::size_t>(thread) : 0].data() + t * layout.width);
+      histogram_kernels().sum_payload(
+          payload_.tile(t), layout.width, rows_.data() + begin, count,
+          partial[several ? static_cast<std::size_t>(thread) : 0].data() + t * layout.width);
   });
   for (std::size_t other = 1; other < partial.size(); ++other)  // integers: any order gives the same bits
     for (std::size_t c = 0; c < partial[0].size(); ++c) partial[0][c] += partial[other][c];
@@ -270,7 +271,7 @@ void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, cons
       finder_.add(scratch.built, tile, t, histogram, built.totals.data());
     if (derived == nullptr) continue;
     std::int32_t* parent = kept_histogram(parent_slot, tile, t);
-    kernels().subtract(parent, histogram, size);
+    histogram_kernels().subtract(parent, histogram, size);
     if (tile.categorical)
       categories_.add(scratch.derived_categories, tile, t, parent);
     else
@@ -319,7 +320,7 @@ void HistogramSearch::build_histogram(std::size_t at, int output_tile, const Nod
     job.entry_lines = tile.entry_lines();
   }
   job.histogram = histogram;
-  kernels().accumulate(job);
+  histogram_kernels().accumulate(job);
   if (by_entry) complete_frequent_bins(tile, node.totals.data() + output_tile * payload_.layout.width, histogram);
 }
 
@@ -329,8 +330,8 @@ void HistogramSearch::complete_frequent_bins(const FeatureTile& tile, const std:
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     const std::uint32_t first = tile.slot_begin[position];
     // The frequent bin itself is still 0.
-    kernels().rest_of_bins(totals, histogram + first * width, tile.slot_begin[position + 1] - first,
-                           payload_.layout.width, histogram + tile.frequent_slot[position] * width);
+    histogram_kernels().rest_of_bins(totals, histogram + first * width, tile.slot_begin[position + 1] - first,
+                                     payload_.layout.width, histogram + tile.frequent_slot[position] * width);
   }
 }
 

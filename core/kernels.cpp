@@ -1,252 +1,18 @@
 #include "kernels.hpp"
 
 #include "exponential.hpp"
+#include "rounding.hpp"
+#include "row_vector.hpp"
 #include "rules.hpp"
-
-#ifndef POLYLEAF_ISA
-#error "POLYLEAF_ISA names the instruction set this file is compiled for"
-#endif
 
 namespace polyleaf {
 namespace POLYLEAF_ISA {
 namespace {
 
-constexpr int kLane = 8;                                          // channels are padded to whole lanes
-constexpr std::size_t kAhead = 12;                                // rows: scattered rows are fetched this far ahead
-constexpr std::size_t kLineEntries = 64 / sizeof(std::uint16_t);  // of a sparse tile in a cache line
-
-// Adding 1.5 * 2^52 rounds a double to the nearest integer, which then stands in its low bits.
-constexpr double kRounder = 6755399441055744.0;
-
-inline double round_even(double x) { return (x + kRounder) - kRounder; }
-
-inline std::int64_t bits_of(double x) {
-  std::int64_t bits;
-  __builtin_memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
 inline double from_bits(std::int64_t bits) {
   double x;
   __builtin_memcpy(&x, &bits, sizeof x);
   return x;
-}
-
-inline std::int32_t to_int32(double x) { return static_cast<std::int32_t>(bits_of(x + kRounder)); }
-
-float sum_magnitudes(const float* values, std::size_t stride, const double* weight, std::size_t begin, std::size_t end,
-                     int n_outputs, double* out) {
-  float least = 0.0f;
-  for (std::size_t row = begin; row < end; ++row) {
-    const float* v = values + row * stride;
-    const double w = weight != nullptr ? weight[row] : 1.0;
-    if (w == 0.0) continue;  // not in the sample
-    for (int j = 0; j < n_outputs; ++j) {
-      out[j] += w * __builtin_fabs(static_cast<double>(v[j]));
-      least = v[j] < least ? v[j] : least;
-    }
-  }
-  return least;
-}
-
-void quantize_run(const float* values, const double* scale, int n, bool weighted, double weight, std::int32_t* out) {
-  if (weighted) {
-    for (int j = 0; j < n; ++j) out[j] = to_int32(weight * round_even(static_cast<double>(values[j]) * scale[j]));
-  } else {
-    for (int j = 0; j < n; ++j) out[j] = to_int32(static_cast<double>(values[j]) * scale[j]);
-  }
-}
-
-void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
-  const bool weighted = tile.weight != nullptr;
-  for (std::size_t row = begin; row < end; ++row) {
-    if (weighted && tile.weight[row] == 0.0) continue;  // not in the sample
-    std::int32_t* out = tile.out + row * static_cast<std::size_t>(tile.width);
-    for (int c = 0; c < tile.width; ++c) out[c] = 0;
-    const double weight = weighted ? tile.weight[row] * tile.weight_scale : 1.0;
-    quantize_run(tile.gradient + row * tile.gradient_stride, tile.gradient_scale, tile.n_outputs, weighted, weight,
-                 out);
-    if (tile.hessian != nullptr)
-      quantize_run(tile.hessian + row * tile.hessian_stride, tile.hessian_scale, tile.n_outputs, weighted, weight,
-                   out + tile.hessian_channel);
-    if (tile.count_channel >= 0) out[tile.count_channel] = 1;
-    if (tile.shared_channel >= 0) {
-      const double shared =
-          tile.curvature != nullptr ? round_even(tile.curvature[row] * tile.shared_scale) : tile.shared_scale;
-      out[tile.shared_channel] = to_int32(weight * shared);
-    }
-  }
-}
-
-#if defined(__AVX512F__)
-constexpr int kVector = 16;
-#else
-constexpr int kVector = 8;
-#endif
-
-// A row's vector, held in registers while it is added to a bin of each feature.
-template <int Lanes>
-struct RowVector {
-  static constexpr int kWidth = Lanes * kLane;
-  static constexpr int kWide = kWidth / kVector;                    // whole vectors
-  static constexpr int kRest = (kWidth - kWide * kVector) / kLane;  // half a vector left over (AVX-512)
-  typedef std::int32_t Wide __attribute__((vector_size(kVector * 4), aligned(32), may_alias));
-  typedef std::int32_t Half __attribute__((vector_size(kLane * 4), aligned(32), may_alias));
-  Wide wide[kWide > 0 ? kWide : 1];
-  Half half;
-
-  explicit RowVector(const std::int32_t* row) {
-    for (int v = 0; v < kWide; ++v) wide[v] = reinterpret_cast<const Wide*>(row)[v];
-    if (kRest != 0) half = *reinterpret_cast<const Half*>(row + kWide * kVector);
-  }
-  void add(const RowVector& other) {
-    for (int v = 0; v < kWide; ++v) wide[v] += other.wide[v];
-    if (kRest != 0) half += other.half;
-  }
-  void add_to(std::int32_t* bin) const {
-    for (int v = 0; v < kWide; ++v) reinterpret_cast<Wide*>(bin)[v] += wide[v];
-    if (kRest != 0) *reinterpret_cast<Half*>(bin + kWide * kVector) += half;
-  }
-};
-
-template <int Lanes>
-inline void prefetch_row(const std::int32_t* row) {
-  for (int c = 0; c < Lanes * kLane; c += 16) __builtin_prefetch(row + c);
-}
-
-template <int Lanes, class Code, bool Some>
-void accumulate_dense(const AccumulateTile& t) {
-  constexpr std::size_t kWidth = Lanes * kLane;
-  // Copies: what is stored below could be a part of `t`, for all the compiler knows.
-  const Code* codes = static_cast<const Code*>(t.codes);
-  const std::int32_t* payload = t.payload;
-  const std::uint32_t* slot_begin = t.slot_begin;
-  const std::uint32_t* positions = t.positions;
-  const std::uint32_t* rows = t.rows;
-  std::int32_t* histogram = t.histogram;
-  const std::size_t k = t.n_features;
-  const std::size_t n_rows = t.n_rows;
-  const std::size_t n_positions = t.n_positions;
-  for (std::size_t i = 0; i < n_rows; ++i) {
-    const std::size_t row = rows[i];
-    if (i + kAhead < n_rows) {
-      const std::size_t next = rows[i + kAhead];
-      __builtin_prefetch(codes + next * k);
-      prefetch_row<Lanes>(payload + next * kWidth);
-    }
-    const RowVector<Lanes> vector(payload + row * kWidth);
-    const Code* code = codes + row * k;
-    if (Some) {
-      for (std::size_t i = 0; i < n_positions; ++i) {
-        const std::uint32_t f = positions[i];
-        vector.add_to(histogram + (slot_begin[f] + code[f]) * kWidth);
-      }
-    } else {
-      for (std::size_t f = 0; f < k; ++f) vector.add_to(histogram + (slot_begin[f] + code[f]) * kWidth);
-    }
-  }
-}
-
-template <int Lanes>
-void accumulate_sparse(const AccumulateTile& t) {
-  constexpr std::size_t kWidth = Lanes * kLane;
-  const std::int32_t* payload = t.payload;
-  const std::uint32_t* row_begin = t.row_begin;
-  const std::uint16_t* entries = t.entries;
-  const std::uint32_t* rows = t.rows;
-  std::int32_t* histogram = t.histogram;
-  const std::size_t n_rows = t.n_rows;
-  const std::size_t entries_ahead = t.entry_lines * kLineEntries;
-  for (std::size_t i = 0; i < n_rows; ++i) {
-    const std::size_t row = rows[i];
-    if (i + kAhead < n_rows) {
-      const std::size_t next = rows[i + kAhead];
-      for (std::size_t e = 0; e < entries_ahead; e += kLineEntries) __builtin_prefetch(entries + row_begin[next] + e);
-      prefetch_row<Lanes>(payload + next * kWidth);
-    }
-    if (i + 2 * kAhead < n_rows) __builtin_prefetch(row_begin + rows[i + 2 * kAhead]);
-    const RowVector<Lanes> vector(payload + row * kWidth);
-    const std::uint32_t end = row_begin[row + 1];
-    for (std::uint32_t e = row_begin[row]; e < end; ++e) vector.add_to(histogram + entries[e] * kWidth);
-  }
-}
-
-template <int Lanes>
-void accumulate_lanes(const AccumulateTile& t) {
-  if (t.row_begin != nullptr)
-    accumulate_sparse<Lanes>(t);
-  else if (t.positions != nullptr)
-    t.wide ? accumulate_dense<Lanes, std::uint16_t, true>(t) : accumulate_dense<Lanes, std::uint8_t, true>(t);
-  else
-    t.wide ? accumulate_dense<Lanes, std::uint16_t, false>(t) : accumulate_dense<Lanes, std::uint8_t, false>(t);
-}
-
-void accumulate(const AccumulateTile& t) {
-  switch (t.width / kLane) {
-    case 1:
-      return accumulate_lanes<1>(t);
-    case 2:
-      return accumulate_lanes<2>(t);
-    case 3:
-      return accumulate_lanes<3>(t);
-    default:
-      return accumulate_lanes<4>(t);
-  }
-}
-
-template <int Lanes>
-void sum_rows_of_payload(const std::int32_t* payload, const std::uint32_t* rows, std::size_t n_rows,
-                         std::int32_t* out) {
-  constexpr std::size_t kWidth = Lanes * kLane;
-  alignas(64) std::int32_t sums[kWidth] = {0};
-  RowVector<Lanes> sum(sums);
-  for (std::size_t i = 0; i < n_rows; ++i) {
-    if (i + kAhead < n_rows) prefetch_row<Lanes>(payload + rows[i + kAhead] * kWidth);
-    sum.add(RowVector<Lanes>(payload + rows[i] * kWidth));
-  }
-  sum.add_to(sums);
-  for (std::size_t c = 0; c < kWidth; ++c) out[c] += sums[c];
-}
-
-void sum_payload(const std::int32_t* payload, int width, const std::uint32_t* rows, std::size_t n_rows,
-                 std::int32_t* out) {
-  switch (width / kLane) {
-    case 1:
-      return sum_rows_of_payload<1>(payload, rows, n_rows, out);
-    case 2:
-      return sum_rows_of_payload<2>(payload, rows, n_rows, out);
-    case 3:
-      return sum_rows_of_payload<3>(payload, rows, n_rows, out);
-    default:
-      return sum_rows_of_payload<4>(payload, rows, n_rows, out);
-  }
-}
-
-void subtract(std::int32_t* from, const std::int32_t* what, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) from[i] -= what[i];
-}
-
-template <int Lanes>
-void rest_of(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, std::int32_t* out) {
-  constexpr int kWidth = Lanes * kLane;
-  std::int32_t rest[kWidth];
-  for (int c = 0; c < kWidth; ++c) rest[c] = totals[c];
-  for (std::size_t b = 0; b < n; ++b)
-    for (int c = 0; c < kWidth; ++c) rest[c] -= bins[b * kWidth + static_cast<std::size_t>(c)];
-  for (int c = 0; c < kWidth; ++c) out[c] = rest[c];
-}
-
-void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width, std::int32_t* out) {
-  switch (width / kLane) {
-    case 1:
-      return rest_of<1>(totals, bins, n, out);
-    case 2:
-      return rest_of<2>(totals, bins, n, out);
-    case 3:
-      return rest_of<3>(totals, bins, n, out);
-    default:
-      return rest_of<4>(totals, bins, n, out);
-  }
 }
 
 constexpr int kMaxWidth = 32;
@@ -319,7 +85,7 @@ void scan_candidates(const ScanTile& t) {
   alignas(64) std::int32_t missing_sum[kMaxWidth] = {0};
   const std::int32_t* missing = t.missing;
   if (t.histogram == nullptr) {
-    sum_payload(t.payload, t.width, t.order + (t.n_rows - t.n_missing), t.n_missing, missing_sum);
+    sum_rows_of_payload(t.payload, t.width, t.order + (t.n_rows - t.n_missing), t.n_missing, missing_sum);
     missing = missing_sum;
   }
   std::uint32_t row = 0;
@@ -328,7 +94,7 @@ void scan_candidates(const ScanTile& t) {
       const std::int32_t* bin = t.histogram + t.steps[s].slot * static_cast<std::size_t>(t.width);
       for (int c = 0; c < t.width; ++c) prefix[c] += bin[c];
     } else {
-      sum_payload(t.payload, t.width, t.order + row, t.steps[s].rows_end - row, prefix);
+      sum_rows_of_payload(t.payload, t.width, t.order + row, t.steps[s].rows_end - row, prefix);
       row = t.steps[s].rows_end;
     }
     for (int direction = 0; direction < 2; ++direction) {
@@ -881,12 +647,6 @@ void sum_rows(const float* values, std::size_t stride, const double* weight, con
 
 extern const Kernels kKernels;
 const Kernels kKernels = {POLYLEAF_STRING(POLYLEAF_ISA),
-                          sum_magnitudes,
-                          quantize,
-                          accumulate,
-                          sum_payload,
-                          subtract,
-                          rest_of_bins,
                           scan,
                           estimate,
                           highest_estimate,

@@ -7,7 +7,7 @@
 
 #include "fixed_point.hpp"
 #include "full_hessian.hpp"
-#include "kernels.hpp"
+#include "histogram_kernels.hpp"
 #include "threads.hpp"
 
 namespace polyleaf {
@@ -67,10 +67,10 @@ std::vector<double> sum_magnitudes(const Gradients& in, std::size_t n_entries, i
   std::vector<float> least(n_blocks, 0.0f);
   over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t block) {
     double* out = sums.data() + block * size;
-    kernels().sum_magnitudes(in.gradient, in.gradient_stride, in.weight, begin, end, in.n_outputs, out);
+    histogram_kernels().sum_magnitudes(in.gradient, in.gradient_stride, in.weight, begin, end, in.n_outputs, out);
     if (n_entries == d && in.hessian != nullptr) {
-      least[block] =
-          kernels().sum_magnitudes(in.hessian, in.hessian_stride, in.weight, begin, end, in.n_outputs, out + d);
+      least[block] = histogram_kernels().sum_magnitudes(in.hessian, in.hessian_stride, in.weight, begin, end,
+                                                        in.n_outputs, out + d);
     } else if (n_entries > 0) {
       std::vector<double> entry(n_entries);
       for (std::size_t row = begin; row < end; ++row) {
@@ -92,7 +92,7 @@ std::vector<double> sum_magnitudes(const Gradients& in, std::size_t n_entries, i
 // Of all rows, weighted; a shared Hessian is positive.
 double sum_curvature(const Gradients& in) {
   double sum = 0.0;
-  const float least = kernels().sum_magnitudes(in.curvature, 1, in.weight, 0, in.n_rows, 1, &sum);
+  const float least = histogram_kernels().sum_magnitudes(in.curvature, 1, in.weight, 0, in.n_rows, 1, &sum);
   if (!std::isfinite(sum)) throw std::overflow_error("the Hessian is not finite");
   if (least < 0) throw std::domain_error("the mean Hessian of a row is negative: it cannot stand for all outputs");
   return sum;
@@ -150,7 +150,7 @@ void quantize_tiles(const Gradients& in, const Scales& scales, int n_threads, Pa
       tile.shared_channel = t == 0 && layout.hessian == HessianKind::kShared ? layout.weight_channel() : -1;
       tile.shared_scale = scales.shared;
       tile.curvature = in.curvature;
-      kernels().quantize(tile, begin, end);
+      histogram_kernels().quantize(tile, begin, end);
     }
   });
 }

@@ -1,0 +1,66 @@
+// The hot loops of payloads and histograms. core/histogram_kernels.cpp is compiled once per instruction set, as
+// kernels.cpp is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace polyleaf {
+
+// Rounds the rows of one output tile to fixed point (payload.hpp).
+struct QuantizeTile {
+  std::int32_t* out;
+  int width;
+  int n_outputs;
+  const float* gradient;
+  std::size_t gradient_stride;
+  const double* gradient_scale;
+  const float* hessian;  // null unless diagonal
+  std::size_t hessian_stride;
+  const double* hessian_scale;
+  int hessian_channel;
+  const double* weight;  // may be null
+  double weight_scale;
+  int count_channel;   // -1: none in this tile
+  int shared_channel;  // -1: none in this tile
+  double shared_scale;
+  const float* curvature;  // of each row; null: 1
+};
+
+// One node's rows to be added to the histogram of one tile of features and one tile of outputs.
+struct AccumulateTile {
+  const std::int32_t* payload;  // rows of the output tile
+  int width;
+  const std::uint32_t* rows;
+  std::size_t n_rows;
+  const void* codes;
+  bool wide;
+  std::size_t n_features;
+  const std::uint32_t* slot_begin;
+  const std::uint32_t* positions;  // the features to visit; null: all
+  std::size_t n_positions;
+  const std::uint32_t* row_begin;  // sparse tiles: entries instead of codes
+  const std::uint16_t* entries;
+  std::size_t entry_lines;  // cache lines that the entries of most rows take
+  std::int32_t* histogram;
+};
+
+struct HistogramKernels {
+  // Adds weighted magnitudes to out; returns the smallest value.
+  float (*sum_magnitudes)(const float* values, std::size_t stride, const double* weight, std::size_t begin,
+                          std::size_t end, int n_outputs, double* out);
+  void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
+  void (*accumulate)(const AccumulateTile& tile);
+  // Adds the vectors of the rows to out.
+  void (*sum_payload)(const std::int32_t* payload, int width, const std::uint32_t* rows, std::size_t n_rows,
+                      std::int32_t* out);
+  void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
+  // out = totals minus the vectors of all `n` bins; `out` may be one of them.
+  void (*rest_of_bins)(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width,
+                       std::int32_t* out);
+};
+
+// Of the instruction set that kernels() (kernels.hpp) has chosen.
+const HistogramKernels& histogram_kernels();
+
+}  // namespace polyleaf
