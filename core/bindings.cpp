@@ -20,6 +20,7 @@
 #include "infinity.hpp"
 #include "kernels.hpp"
 #include "losses.hpp"
+#include "payload.hpp"
 #include "predict.hpp"
 #include "sparse_labels.hpp"
 #include "take_rows.hpp"
@@ -788,11 +789,18 @@ NB_MODULE(_core, m) {
 
   m.def(
       "fixed_point",
-      [](const std::optional<Vector<double>>& weight, std::size_t n_rows) {
-        const FixedPoint grid(data_or_null(weight, n_rows, "weight: one value per row"), n_rows);
-        return std::make_tuple(grid.limit, grid.weight_unit, grid.unit(grid.total_weight));
+      [](const std::optional<Vector<double>>& weight, std::size_t n_rows, int n_outputs, bool diagonal, bool shared) {
+        expect(n_outputs > 0, "n_outputs: at least 1");
+        const double* weights = data_or_null(weight, n_rows, "weight: one value per row");
+        const HessianKind kind = diagonal ? HessianKind::kDiagonal
+                                 : shared ? HessianKind::kShared
+                                          : HessianKind::kCount;
+        const PayloadLayout layout = lay_out_payload(n_outputs, kind, n_rows, weights != nullptr);
+        const FixedPoint grid(weights, n_rows, layout.sum_bits(), layout.packed);
+        return std::make_tuple(grid.limit, grid.weight_unit, grid.unit(grid.total_weight), layout.packed);
       },
-      "weight"_a.none(), "n_rows"_a, "Largest sum of integers; unit of the weights, and of their sum.");
+      "weight"_a.none(), "n_rows"_a, "n_outputs"_a, "diagonal"_a, "shared"_a,
+      "Largest sum of integers; unit of the weights, and of their sum; whether numbers are rounded at random.");
   m.attr("VISITED_NODE_BYTES") = sizeof(VisitedNode);
   nb::class_<VisitedTree>(m, "VisitedTree", "The best-first tree of nodes that a device has visited.")
       .def(nb::new_(&make_visited_tree), "matrix"_a, "nodes"_a, "max_leaves"_a, nb::keep_alive<1, 2>())

@@ -116,8 +116,8 @@ void CategoryFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, c
   }
 }
 
-void CategoryFinder::add_rows(Scan& scan, const FeatureTile& tile, const std::uint32_t* rows,
-                              std::size_t n_rows) const {
+void CategoryFinder::add_rows(Scan& scan, const FeatureTile& tile, const NodeRows& rows) const {
+  const std::size_t n_rows = rows.size();
   const PayloadLayout& layout = payload_.layout;
   const auto width = static_cast<std::size_t>(layout.width);
   const std::size_t stride = layout.n_channels();
@@ -127,7 +127,7 @@ void CategoryFinder::add_rows(Scan& scan, const FeatureTile& tile, const std::ui
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (allowed(scan, tile, position)) {
       std::uint32_t* index = scan.index.data() + tile.slot_begin[position];
-      for (std::size_t i = 0; i < n_rows; ++i) ++index[tile.code(rows[i], position)];
+      for (std::size_t i = 0; i < n_rows; ++i) ++index[tile.code(rows.row(i), position)];
       for (std::uint32_t bin = 0; bin < bins_of(tile, position).n_value_bins; ++bin) {
         if (index[bin] == 0) continue;
         index[bin] = static_cast<std::uint32_t>(scan.bins.size());
@@ -142,11 +142,11 @@ void CategoryFinder::add_rows(Scan& scan, const FeatureTile& tile, const std::ui
     const std::uint32_t* index = scan.index.data() + tile.slot_begin[position];
     const std::uint32_t missing_code = bins_of(tile, position).missing_code();
     for (std::size_t i = 0; i < n_rows; ++i) {
-      const std::uint32_t code = tile.code(rows[i], position);
+      const std::uint32_t code = tile.code(rows.row(i), position);
       std::int32_t* to =
           code == missing_code ? scan.missing.data() + position * stride : scan.sums.data() + index[code] * stride;
       for (int t = 0; t < layout.n_tiles; ++t, to += width)
-        for (std::size_t c = 0; c < width; ++c) to[c] += payload_.tile(t)[rows[i] * width + c];
+        for (std::size_t c = 0; c < width; ++c) to[c] += rows.tile(t)[rows.place(i) * width + c];
     }
   }
 }

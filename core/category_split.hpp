@@ -51,7 +51,7 @@ class CategoryFinder {
   // Takes the sums of one output tile from its histogram; the first tile comes first.
   void add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const;
   // The same of all output tiles from the rows of a node.
-  void add_rows(Scan& scan, const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows) const;
+  void add_rows(Scan& scan, const FeatureTile& tile, const NodeRows& rows) const;
   // The best candidate, whose `bin` is its place among those of the feature, and its sides.
   BestCandidate best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals, CategorySides& sides) const;
 

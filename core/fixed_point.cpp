@@ -28,14 +28,14 @@ double weight_grid(const double* weight, std::size_t n, double total) {
 
 }  // namespace
 
-FixedPoint::FixedPoint(const double* weight, std::size_t n_rows) {
+FixedPoint::FixedPoint(const double* weight, std::size_t n_rows, int bits, bool at_random) {
   if (weight != nullptr) {
     for (std::size_t row = 0; row < n_rows; ++row) total_weight += weight[row];
     weight_unit = weight_grid(weight, n_rows, total_weight);
   }
-  // Rounding moves each row by at most a half, before and after its weight is applied.
-  const double slack = 0.5 * static_cast<double>(n_rows) + 0.5 * total_weight / weight_unit + 1.0;
-  limit = 2147483647.0 - slack;
+  // Rounding moves each row by at most a half, before and after its weight is applied; by up to 1 at random.
+  const double slack = (at_random ? 1.0 : 0.5) * static_cast<double>(n_rows) + 0.5 * total_weight / weight_unit + 1.0;
+  limit = std::ldexp(1.0, bits) - 1.0 - slack;
 }
 
 double FixedPoint::unit(double total) const {

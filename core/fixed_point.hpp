@@ -1,4 +1,4 @@
-// The grid that gradients are rounded to: integers whose sum over all rows fits an int32.
+// The grid that gradients are rounded to: integers whose sum over all rows fits so many bits, and a sign.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct FixedPoint {
   double weight_unit = 1.0;
   double limit = 0.0;
 
-  FixedPoint(const double* weight, std::size_t n_rows);
+  FixedPoint(const double* weight, std::size_t n_rows, int bits = 31, bool at_random = false);
 
   // The smallest power of two that values whose weighted magnitudes sum to `total` may be expressed in.
   double unit(double total) const;

@@ -1,5 +1,6 @@
 #include "histogram_kernels.hpp"
 
+#include "dither.hpp"
 #include "rounding.hpp"
 #include "row_vector.hpp"
 
@@ -9,8 +10,36 @@ namespace {
 
 constexpr std::size_t kLineEntries = 64 / sizeof(std::uint16_t);  // of a sparse tile in a cache line
 
+// Of few outputs side by side, without weights: as long rows of eight, with sums of their own.
+constexpr int kFewOutputs = 32;
+
+float sum_few_magnitudes(const float* values, std::size_t begin, std::size_t end, int n_outputs, double* out) {
+  const auto n = static_cast<std::size_t>(n_outputs) * kLane;
+  double sums[kFewOutputs * kLane] = {0};
+  float least[kFewOutputs * kLane] = {0};
+  const float* v = values + begin * static_cast<std::size_t>(n_outputs);
+  for (; begin + kLane <= end; begin += kLane, v += n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      sums[i] += __builtin_fabs(static_cast<double>(v[i]));
+      least[i] = v[i] < least[i] ? v[i] : least[i];
+    }
+  }
+  for (std::size_t i = 0; i < (end - begin) * static_cast<std::size_t>(n_outputs); ++i) {
+    sums[i] += __builtin_fabs(static_cast<double>(v[i]));
+    least[i] = v[i] < least[i] ? v[i] : least[i];
+  }
+  float smallest = 0.0f;
+  for (std::size_t i = 0; i < n; ++i) {
+    out[i % static_cast<std::size_t>(n_outputs)] += sums[i];
+    smallest = least[i] < smallest ? least[i] : smallest;
+  }
+  return smallest;
+}
+
 float sum_magnitudes(const float* values, std::size_t stride, const double* weight, std::size_t begin, std::size_t end,
                      int n_outputs, double* out) {
+  if (weight == nullptr && stride == static_cast<std::size_t>(n_outputs) && n_outputs <= kFewOutputs)
+    return sum_few_magnitudes(values, begin, end, n_outputs, out);
   float least = 0.0f;
   for (std::size_t row = begin; row < end; ++row) {
     const float* v = values + row * stride;
@@ -32,7 +61,60 @@ void quantize_run(const float* values, const double* scale, int n, bool weighted
   }
 }
 
+// At random: sums of few bits would lose what is below half a unit, and small gradients are many. `channel` is that of
+// the first value.
+void dither_run(const float* values, const double* scale, int n, std::size_t row, int channel, std::int32_t* out) {
+  for (int j = 0; j < n; ++j) {
+    std::uint32_t bits;
+    __builtin_memcpy(&bits, values + j, sizeof bits);
+    const double by = dither(bits, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(channel + j));
+    out[j] = to_int32(static_cast<double>(values[j]) * scale[j] + by);
+  }
+}
+
+constexpr int kFieldBits = 21;
+typedef std::int64_t Packed __attribute__((vector_size(64), aligned(32), may_alias));
+typedef std::int32_t Channels __attribute__((vector_size(32), aligned(4), may_alias));
+
+inline void pack(const std::int32_t* channels, std::int32_t* out) {
+  std::int64_t packed[kLane];
+  for (int l = 0; l < kLane; ++l)
+    packed[l] = channels[l] + channels[kLane + l] * (std::int64_t{1} << kFieldBits) +
+                channels[2 * kLane + l] * (std::int64_t{1} << 2 * kFieldBits);
+  __builtin_memcpy(out, packed, sizeof packed);
+}
+
+inline void unpack_one(const std::int32_t* packed, std::int32_t* out) {
+  constexpr int kAbove = 64 - kFieldBits;
+  const Packed all = *reinterpret_cast<const Packed*>(packed);
+  const Packed low = (all << kAbove) >> kAbove;
+  const Packed rest = all - low;
+  const Packed middle = (rest << (kAbove - kFieldBits)) >> kAbove;
+  const Packed high = (rest - (middle << kFieldBits)) >> 2 * kFieldBits;
+  Channels* channels = reinterpret_cast<Channels*>(out);
+  channels[0] = __builtin_convertvector(low, Channels);
+  channels[1] = __builtin_convertvector(middle, Channels);
+  channels[2] = __builtin_convertvector(high, Channels);
+}
+
+// A row whose channels are packed has no weight.
+void quantize_packed(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
+  for (std::size_t row = begin; row < end; ++row) {
+    std::int32_t channels[kPackedWidth] = {0};
+    dither_run(tile.gradient + row * tile.gradient_stride, tile.gradient_scale, tile.n_outputs, row, tile.first_output,
+               channels);
+    if (tile.hessian != nullptr)
+      dither_run(tile.hessian + row * tile.hessian_stride, tile.hessian_scale, tile.n_outputs, row,
+                 tile.all_outputs + tile.first_output, channels + tile.hessian_channel);
+    if (tile.count_channel >= 0) channels[tile.count_channel] = 1;
+    if (tile.shared_channel >= 0)
+      dither_run(tile.curvature + row, &tile.shared_scale, 1, row, tile.all_outputs, channels + tile.shared_channel);
+    pack(channels, tile.out + row * kPackedSize);
+  }
+}
+
 void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
+  if (tile.packed) return quantize_packed(tile, begin, end);
   const bool weighted = tile.weight != nullptr;
   for (std::size_t row = begin; row < end; ++row) {
     if (weighted && tile.weight[row] == 0.0) continue;  // not in the sample
@@ -58,7 +140,7 @@ void accumulate_dense(const AccumulateTile& t) {
   constexpr std::size_t kStride = Vector::kStride;
   // Copies: what is stored below could be a part of `t`, for all the compiler knows.
   const Code* codes = static_cast<const Code*>(t.codes);
-  const std::int32_t* payload = t.payload;
+  const std::int32_t* payload = t.payload.data;
   const std::uint32_t* slot_begin = t.slot_begin;
   const std::uint32_t* positions = t.positions;
   const std::uint32_t* rows = t.rows;
@@ -89,7 +171,7 @@ void accumulate_dense(const AccumulateTile& t) {
 template <class Vector>
 void accumulate_sparse(const AccumulateTile& t) {
   constexpr std::size_t kStride = Vector::kStride;
-  const std::int32_t* payload = t.payload;
+  const std::int32_t* payload = t.payload.data;
   const std::uint32_t* row_begin = t.row_begin;
   const std::uint16_t* entries = t.entries;
   const std::uint32_t* rows = t.rows;
@@ -121,12 +203,22 @@ void accumulate_rows(const AccumulateTile& t) {
 }
 
 void accumulate(const AccumulateTile& t) {
-  with_rows(t.width, [&](auto type) { accumulate_rows<typename decltype(type)::type>(t); });
+  if (t.payload.packed) return accumulate_rows<PackedVector>(t);
+  with_rows(t.payload.width, [&](auto type) { accumulate_rows<typename decltype(type)::type>(t); });
 }
 
-void sum_payload(const std::int32_t* payload, int width, const std::uint32_t* rows, std::size_t n_rows,
-                 std::int32_t* out) {
-  sum_rows_of_payload(payload, width, rows, n_rows, out);
+void sum_payload(const PayloadRows& payload, const std::uint32_t* rows, std::size_t n_rows, std::int32_t* out) {
+  if (!payload.packed) return sum_rows_of_payload(payload.data, payload.width, rows, n_rows, out);
+  alignas(64) std::int32_t packed[kPackedSize] = {0};
+  sum_vectors<PackedVector>(payload.data, rows, n_rows, packed);
+  std::int32_t sums[kPackedWidth];
+  unpack_one(packed, sums);
+  for (int c = 0; c < kPackedWidth; ++c) out[c] += sums[c];
+}
+
+void unpack(const std::int32_t* packed, const std::uint32_t* rows, std::size_t n, std::int32_t* out) {
+  for (std::size_t i = 0; i < n; ++i, out += kPackedWidth)
+    unpack_one(packed + (rows == nullptr ? i : rows[i]) * static_cast<std::size_t>(kPackedSize), out);
 }
 
 void subtract(std::int32_t* from, const std::int32_t* what, std::size_t count) {
@@ -150,7 +242,8 @@ void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::siz
 }  // namespace
 
 extern const HistogramKernels kHistogramKernels;
-const HistogramKernels kHistogramKernels = {sum_magnitudes, quantize, accumulate, sum_payload, subtract, rest_of_bins};
+const HistogramKernels kHistogramKernels = {sum_magnitudes, quantize, accumulate,  sum_payload,
+                                            unpack,         subtract, rest_of_bins};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

@@ -7,11 +7,28 @@
 
 namespace polyleaf {
 
+// Channels of a packed row, three to a number of 64 bits: channel c takes the field c / 8 of number c % 8. The lower
+// two fields have 21 bits, the upper one 22; a field's sign is borrowed from the one above, so that sums and
+// differences of packed rows are those of their channels as long as these fit.
+constexpr int kPackedWidth = 24;
+constexpr int kPackedSize = 16;  // in int32
+constexpr int kPackedBits = 20;  // of the sum of magnitudes of a channel
+
+// Rows of an output tile.
+struct PayloadRows {
+  const std::int32_t* data;
+  int width;    // channels
+  bool packed;  // else each has an int32
+};
+
 // Rounds the rows of one output tile to fixed point (payload.hpp).
 struct QuantizeTile {
   std::int32_t* out;
   int width;
+  bool packed;  // rounded at random, then; without weights
   int n_outputs;
+  int first_output;
+  int all_outputs;
   const float* gradient;
   std::size_t gradient_stride;
   const double* gradient_scale;
@@ -29,8 +46,7 @@ struct QuantizeTile {
 
 // One node's rows to be added to the histogram of one tile of features and one tile of outputs.
 struct AccumulateTile {
-  const std::int32_t* payload;  // rows of the output tile
-  int width;
+  PayloadRows payload;
   const std::uint32_t* rows;
   std::size_t n_rows;
   const void* codes;
@@ -42,7 +58,7 @@ struct AccumulateTile {
   const std::uint32_t* row_begin;  // sparse tiles: entries instead of codes
   const std::uint16_t* entries;
   std::size_t entry_lines;  // cache lines that the entries of most rows take
-  std::int32_t* histogram;
+  std::int32_t* histogram;  // its bins are packed as the rows are
 };
 
 struct HistogramKernels {
@@ -52,8 +68,9 @@ struct HistogramKernels {
   void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
   void (*accumulate)(const AccumulateTile& tile);
   // Adds the vectors of the rows to out.
-  void (*sum_payload)(const std::int32_t* payload, int width, const std::uint32_t* rows, std::size_t n_rows,
-                      std::int32_t* out);
+  void (*sum_payload)(const PayloadRows& payload, const std::uint32_t* rows, std::size_t n_rows, std::int32_t* out);
+  // Packed vectors, all or those of some rows, as kPackedWidth integers each.
+  void (*unpack)(const std::int32_t* packed, const std::uint32_t* rows, std::size_t n, std::int32_t* out);
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
   // out = totals minus the vectors of all `n` bins; `out` may be one of them.
   void (*rest_of_bins)(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width,

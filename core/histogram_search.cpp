@@ -71,8 +71,10 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const Payload& payl
   for (const FeatureTile& tile : matrix_.tiles) largest = std::max<std::size_t>(largest, tile.n_slots());
   // Scores that are estimated first are looked at again when all output tiles are done.
   const std::size_t n_tiles = finder_.estimates() ? static_cast<std::size_t>(payload_.layout.n_tiles) : 1;
-  for (ThreadScratch& s : scratch_)
+  for (ThreadScratch& s : scratch_) {
     s.histogram = Buffer<std::int32_t>(n_tiles * largest * static_cast<std::size_t>(payload_.layout.width));
+    if (payload_.layout.packed) s.packed = Buffer<std::int32_t>(largest * payload_.layout.row_size());
+  }
 }
 
 // Depth-first order keeps one histogram per level, best-first order one per open node.
@@ -171,7 +173,7 @@ std::vector<std::int32_t> HistogramSearch::sum_payload(const Node& node, const T
     const std::size_t count = std::min(kChunkRows, node.end - begin);
     for (int t = 0; t < layout.n_tiles; ++t)
       histogram_kernels().sum_payload(
-          payload_.tile(t), layout.width, rows_.data() + begin, count,
+          payload_.tile(t), rows_.data() + begin, count,
           partial[several ? static_cast<std::size_t>(thread) : 0].data() + t * layout.width);
   });
   for (std::size_t other = 1; other < partial.size(); ++other)  // integers: any order gives the same bits
@@ -232,6 +234,7 @@ void HistogramSearch::evaluate_rows(Node& node, const Team& team) {
   Found found(matrix_.tiles.size());
   ThreadScratch& own = scratch_of(team.member);
   const std::uint8_t* mask = features_.mask(node, own.built_features);
+  own.rows.take(payload_, rows_.data() + node.begin, node.n_rows());
   forget_bars(team);
   const std::size_t gathers = node.n_rows() * matrix_.features.size() * payload_.layout.n_channels();
   team.run(gathers >= kParallelGathers, matrix_.tiles.size(), [&](std::size_t at, int thread) {
@@ -239,13 +242,13 @@ void HistogramSearch::evaluate_rows(Node& node, const Team& team) {
     if (tile.categorical) {
       CategoryFinder::Scan& scan = scratch_of(thread).built_categories;
       scan.feature_mask = mask;
-      categories_.add_rows(scan, tile, rows_.data() + node.begin, node.n_rows());
+      categories_.add_rows(scan, tile, own.rows);
       found.best[2 * at] = categories_.best(scan, tile, node.totals.data(), found.sides[2 * at]);
       return;
     }
     SplitFinder::Scan& scan = scratch_of(thread).built;
     scan.feature_mask = mask;
-    finder_.begin_rows(scan, tile, rows_.data() + node.begin, node.n_rows(), node.totals.data());
+    finder_.begin_rows(scan, tile, own.rows, node.totals.data());
     for (int t = 0; t < payload_.layout.n_tiles; ++t) finder_.add(scan, tile, t, nullptr, node.totals.data());
     found.best[2 * at] = finder_.best(scan, tile, node.totals.data(), {});
   });
@@ -264,7 +267,7 @@ void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, cons
   const std::size_t stride = keeps ? kept_stride : finder_.estimates() ? size : 0;
   for (int t = 0; t < layout.n_tiles; ++t) {
     std::int32_t* histogram = first + static_cast<std::size_t>(t) * stride;
-    build_histogram(at, t, built, histogram);
+    build_histogram(at, t, built, scratch, histogram);
     if (scan_built && tile.categorical)
       categories_.add(scratch.built_categories, tile, t, histogram);
     else if (scan_built)
@@ -292,18 +295,18 @@ void HistogramSearch::evaluate_tile(std::size_t at, ThreadScratch& scratch, cons
 }
 
 // Algorithm 1 for all features of the tile.
-void HistogramSearch::build_histogram(std::size_t at, int output_tile, const Node& node,
+void HistogramSearch::build_histogram(std::size_t at, int output_tile, const Node& node, ThreadScratch& scratch,
                                       std::int32_t* histogram) const {
   const FeatureTile& tile = matrix_.tiles[at];
   const std::vector<std::uint32_t>& positions = positions_[at];
   // Entries are those of all features of a tile: for few of them, each cell is cheaper to look at.
   const bool few = options_.features.mask != nullptr && positions.size() < kFewFeatures * tile.n_features();
   const bool by_entry = tile.sparse && !few;
-  const auto width = static_cast<std::size_t>(payload_.layout.width);
-  std::fill_n(histogram, tile.n_slots() * width, 0);
+  const PayloadLayout& layout = payload_.layout;
   AccumulateTile job{};
   job.payload = payload_.tile(output_tile);
-  job.width = payload_.layout.width;
+  job.histogram = layout.packed ? scratch.packed.data() : histogram;
+  std::fill_n(job.histogram, tile.n_slots() * layout.row_size(), 0);
   job.rows = rows_.data() + node.begin;
   job.n_rows = node.n_rows();
   job.codes = tile.codes.data();
@@ -319,9 +322,9 @@ void HistogramSearch::build_histogram(std::size_t at, int output_tile, const Nod
     job.entries = tile.entries.data();
     job.entry_lines = tile.entry_lines();
   }
-  job.histogram = histogram;
   histogram_kernels().accumulate(job);
-  if (by_entry) complete_frequent_bins(tile, node.totals.data() + output_tile * payload_.layout.width, histogram);
+  if (layout.packed) histogram_kernels().unpack(job.histogram, nullptr, tile.n_slots(), histogram);
+  if (by_entry) complete_frequent_bins(tile, node.totals.data() + output_tile * layout.width, histogram);
 }
 
 void HistogramSearch::complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals,

@@ -54,6 +54,8 @@ class HistogramSearch : public SplitSearch {
  private:
   struct ThreadScratch {
     Buffer<std::int32_t> histogram;
+    Buffer<std::int32_t> packed;  // that of a tile whose rows are packed
+    NodeRows rows;
     SplitFinder::Scan built, derived;
     CategoryFinder::Scan built_categories, derived_categories;
     std::vector<std::uint8_t> built_features, derived_features;  // of the nodes at hand, where they have their own
@@ -79,7 +81,8 @@ class HistogramSearch : public SplitSearch {
   void evaluate(Node* built, Node* derived, int parent_slot, const Team& team);
   void evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived, int parent_slot,
                      Found& found);
-  void build_histogram(std::size_t at, int output_tile, const Node& node, std::int32_t* histogram) const;
+  void build_histogram(std::size_t at, int output_tile, const Node& node, ThreadScratch& scratch,
+                       std::int32_t* histogram) const;
   void complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals, std::int32_t* histogram) const;
 
   const BinnedMatrix& matrix_;

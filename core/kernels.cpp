@@ -483,9 +483,50 @@ inline void exponentials(const double* x, double largest, int n, float* out) {
   for (; from < n; ++from) out[from] = exponential_of_loss(x[from] - largest);
 }
 
+// Of few outputs, many rows at a time: what is done for each number does not wait for the end of each row.
+constexpr int kFewOutputs = 64;
+
+template <Term kind, bool Stored>
+void softmax_few(const double* raw, const std::int32_t* label, std::size_t begin, std::size_t end, int n_outputs,
+                 float* gradient, float* hessian) {
+  constexpr std::size_t kNumbers = 512;
+  double x[kNumbers], inverse[kNumbers];  // the latter once for each output
+  float e[kNumbers];
+  const auto d = static_cast<std::size_t>(n_outputs);
+  const std::size_t n_together = kNumbers / d;
+  for (std::size_t first = begin; first < end; first += n_together) {
+    const std::size_t n_rows = end - first < n_together ? end - first : n_together;
+    const std::size_t n = n_rows * d;
+    const double* from = raw + first * d;
+    for (std::size_t r = 0; r < n_rows; ++r) {
+      const double largest = largest_of(from + r * d, n_outputs);
+      for (std::size_t j = r * d; j < (r + 1) * d; ++j) x[j] = from[j] - largest;
+    }
+    for (std::size_t i = 0; i < n; ++i) e[i] = exponential_of_loss(x[i]);
+    for (std::size_t r = 0; r < n_rows; ++r) {
+      const double of_row = 1.0 / sum_of(e + r * d, n_outputs);
+      for (std::size_t j = r * d; j < (r + 1) * d; ++j) inverse[j] = of_row;
+    }
+    float* g = gradient + first * d;
+    float* h = Stored ? hessian + first * d : nullptr;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double p = static_cast<double>(e[i]) * inverse[i];
+      g[i] = static_cast<float>(p);
+      if (Stored) h[i] = static_cast<float>(curvature<kind>(p, 0.0));
+    }
+    for (std::size_t r = 0; r < n_rows; ++r) {
+      const std::size_t y = r * d + static_cast<std::size_t>(label[first + r]);
+      const double p = static_cast<double>(e[y]) * inverse[y];
+      g[y] = static_cast<float>(p - 1.0);
+      if (Stored) h[y] = static_cast<float>(curvature<kind>(p, 1.0));
+    }
+  }
+}
+
 template <Term kind, bool Stored>
 void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begin, std::size_t end, int n_outputs,
                   float* gradient, float* hessian) {
+  if (n_outputs <= kFewOutputs) return softmax_few<kind, Stored>(raw, label, begin, end, n_outputs, gradient, hessian);
   constexpr int kChunk = 1024;
   float e[kChunk];
   const auto d = static_cast<std::size_t>(n_outputs);

@@ -18,8 +18,8 @@ struct Step {
 // Sums, for each allowed candidate of one feature, the score terms of one tile of outputs (eq. 16).
 struct ScanTile {
   const std::int32_t* histogram;  // slots of the feature tile; null: sums are taken from the rows
-  const std::int32_t* payload;    // rows of the output tile
-  const std::uint32_t* order;     // the node's rows by ascending bin, those with missing values last
+  const std::int32_t* payload;    // vectors of the node's rows
+  const std::uint32_t* order;     // their places by ascending bin, those with missing values last
   std::uint32_t n_rows;
   std::uint32_t n_missing;
   int width;

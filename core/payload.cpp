@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "fixed_point.hpp"
@@ -19,7 +20,7 @@ int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
 }  // namespace
 
-PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian) {
+PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, std::size_t n_rows, bool weighted) {
   if (hessian == HessianKind::kFull) {
     const auto n_channels =
         static_cast<int>(1 + static_cast<std::size_t>(n_outputs) + triangle(static_cast<std::size_t>(n_outputs)));
@@ -44,7 +45,29 @@ PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian) {
     layout.width = round_up(layout.outputs_per_tile * per_output + extra, PayloadLayout::kLane);
     if (best.n_tiles == 0 || layout.n_channels() < best.n_channels()) best = layout;
   }
+  best.packed = best.width == kPackedWidth && !weighted && n_rows >= kLeastPackedRows && n_rows <= kMostPackedRows;
   return best;
+}
+
+void NodeRows::take(const Payload& payload, const std::uint32_t* rows, std::size_t n_rows) {
+  const PayloadLayout& layout = payload.layout;
+  rows_ = rows;
+  n_rows_ = n_rows;
+  if (!layout.packed) {
+    place_ = rows;
+    data_ = payload.data.data();
+    tile_size_ = payload.n_rows * layout.row_size();
+    return;
+  }
+  tile_size_ = n_rows * static_cast<std::size_t>(layout.width);
+  own_data_.resize(static_cast<std::size_t>(layout.n_tiles) * tile_size_ + PayloadLayout::kSlack);
+  for (int t = 0; t < layout.n_tiles; ++t)
+    histogram_kernels().unpack(payload.tile(t).data, rows, n_rows,
+                               own_data_.data() + static_cast<std::size_t>(t) * tile_size_);
+  data_ = own_data_.data();
+  own_places_.resize(n_rows);
+  std::iota(own_places_.begin(), own_places_.end(), 0u);
+  place_ = own_places_.data();
 }
 
 namespace {
@@ -134,9 +157,12 @@ void quantize_tiles(const Gradients& in, const Scales& scales, int n_threads, Pa
     for (int t = 0; t < layout.n_tiles; ++t) {
       const int first = t * layout.outputs_per_tile;
       QuantizeTile tile;
-      tile.out = payload.data.data() + static_cast<std::size_t>(t) * in.n_rows * static_cast<std::size_t>(layout.width);
+      tile.out = payload.data.data() + static_cast<std::size_t>(t) * in.n_rows * layout.row_size();
       tile.width = layout.width;
+      tile.packed = layout.packed;
       tile.n_outputs = layout.outputs_in(t);
+      tile.first_output = first;
+      tile.all_outputs = layout.n_outputs;
       tile.gradient = in.gradient + first;
       tile.gradient_stride = in.gradient_stride;
       tile.gradient_scale = scales.gradient.data() + first;
@@ -164,14 +190,14 @@ void quantize(const Gradients& in, bool full, int n_threads, Payload& payload) {
                                                                              : HessianKind::kCount;
   const std::size_t n = in.n_rows;
   const auto d = static_cast<std::size_t>(in.n_outputs);
-  payload.layout = lay_out_payload(in.n_outputs, kind);
+  payload.layout = lay_out_payload(in.n_outputs, kind, n, in.weight != nullptr);
   payload.n_rows = n;
-  const std::size_t size = n * payload.layout.n_channels();
+  const std::size_t size = n * static_cast<std::size_t>(payload.layout.n_tiles) * payload.layout.row_size();
   if (payload.data.size() != size) payload.data = Buffer<std::int32_t>(size);
 
   const std::size_t n_entries = full ? triangle(d) : kind == HessianKind::kDiagonal ? d : 0;
   const std::vector<double> total = sum_magnitudes(in, n_entries, n_threads, payload.hessian_is_positive);
-  const FixedPoint grid(in.weight, n);
+  const FixedPoint grid(in.weight, n, payload.layout.sum_bits(), payload.layout.packed);
   Scales scales;
   scales.weight = 1.0 / grid.weight_unit;
   payload.gradient_unit.assign(d, 1.0);

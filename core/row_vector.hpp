@@ -54,6 +54,9 @@ struct VectorType {
   typedef Vector type;
 };
 
+// Three channels to a number of 64 bits (payload.hpp).
+typedef RowVector<std::int64_t, 64> PackedVector;
+
 // Calls body(VectorType of the rows) for rows of so many channels.
 template <class Body>
 void with_rows(int width, Body&& body) {

@@ -1,6 +1,7 @@
 #include "split.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -30,20 +31,21 @@ OutputTerms::OutputTerms(const Payload& payload, const Rules& rules, const doubl
     factor[at] = gain_weight[j] * payload.gradient_unit[j] * payload.gradient_unit[j];
     hessian_unit[at] = payload.hessian_unit[j];
     lambda[at] = rules.reg_lambda;
-    // Sums have 31 bits, those of gradients and of Hessians.
+    // Sums have 31 bits at most, those of gradients and of Hessians.
     moderate = moderate && hessian_unit[at] < 1e90;
     alpha[at] = rules.reg_alpha / unit[j] / payload.gradient_unit[j];
   }
   estimate_terms(payload, rules);
 }
 
-// Sums are below 2^31: with these bounds, squares, denominators and their products stay within float32.
+// Sums have 31 bits or fewer: with these bounds, squares, denominators and their products stay within float32.
 void OutputTerms::estimate_terms(const Payload& payload, const Rules& rules) {
   const auto within = [](double value, double low, double high) { return value >= low && value <= high; };
   bool fits = rules.reg_alpha == 0 && payload.hessian_is_positive && within(rules.reg_lambda, 1e-6, 1e6);
   double largest = 0.0;
   for (std::size_t j = 0; j < factor.size(); ++j) largest = std::max(largest, factor[j]);
-  for (const double one : hessian_unit) fits = fits && (one == 0 || within(one, 1e-25, 1e-2) || one == 1);
+  const double coarsest = 1e-2 * std::ldexp(1.0, 31 - payload.layout.sum_bits());
+  for (const double one : hessian_unit) fits = fits && (one == 0 || within(one, 1e-25, coarsest) || one == 1);
   for (const double one : factor) fits = fits && (one == 0 || one >= kSmallestFactor * largest);
   if (!fits || !within(largest, 1e-200, 1e200)) return;
   constexpr std::size_t kPadded = PayloadLayout::kMaxWidth;
@@ -222,10 +224,12 @@ void SplitFinder::list_bins(StepList& list, Scan& scan, const FeatureTile& tile,
   scan.step_begin.push_back(scan.n_steps);
 }
 
-void SplitFinder::begin_rows(Scan& scan, const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows,
+void SplitFinder::begin_rows(Scan& scan, const FeatureTile& tile, const NodeRows& rows,
                              const std::int32_t* totals) const {
   const PayloadLayout& layout = payload_.layout;
-  const std::int32_t* weights = payload_.tile(0) + layout.weight_channel();
+  const std::size_t n_rows = rows.size();
+  const std::int32_t* weights = rows.tile(0) + layout.weight_channel();
+  scan.rows = &rows;
   clear(scan, tile);
   StepList list(*this, scan, totals);
   scan.order.resize(tile.n_features() * n_rows);
@@ -235,9 +239,9 @@ void SplitFinder::begin_rows(Scan& scan, const FeatureTile& tile, const std::uin
       const FeatureBins& bins = matrix_.features[feature];
       std::uint32_t* order = scan.order.data() + position * n_rows;
       scan.bin_end.assign(bins.n_bins() + 1, 0);  // counting sort
-      for (std::size_t i = 0; i < n_rows; ++i) ++scan.bin_end[tile.code(rows[i], position) + 1];
+      for (std::size_t i = 0; i < n_rows; ++i) ++scan.bin_end[tile.code(rows.row(i), position) + 1];
       for (std::size_t b = 0; b < bins.n_bins(); ++b) scan.bin_end[b + 1] += scan.bin_end[b];
-      for (std::size_t i = 0; i < n_rows; ++i) order[scan.bin_end[tile.code(rows[i], position)]++] = rows[i];
+      for (std::size_t i = 0; i < n_rows; ++i) order[scan.bin_end[tile.code(rows.row(i), position)]++] = rows.place(i);
       const auto sum = [&](std::uint32_t begin, std::uint32_t end) {
         Counts out{end - begin, 0};
         for (std::uint32_t i = begin; i < end; ++i)
@@ -314,12 +318,13 @@ bool SplitFinder::heavy_enough(double left_weight, const std::int32_t* totals) c
   return left_weight >= rules_.min_child_weight && mean_hessian(totals) - left_weight >= rules_.min_child_weight;
 }
 
-ScanTile SplitFinder::scan_job(int output_tile, const std::int32_t* histogram, const std::int32_t* totals) const {
+ScanTile SplitFinder::scan_job(const Scan& scan, int output_tile, const std::int32_t* histogram,
+                               const std::int32_t* totals) const {
   const PayloadLayout& layout = payload_.layout;
   const std::size_t first_term = static_cast<std::size_t>(output_tile) * terms_.padded;
   ScanTile job{};
   job.histogram = histogram;
-  job.payload = payload_.tile(output_tile);
+  job.payload = histogram == nullptr ? scan.rows->tile(output_tile) : nullptr;
   job.width = layout.width;
   job.n_outputs = layout.outputs_in(output_tile);
   job.hessian_channel = layout.hessian_channel();
@@ -372,7 +377,7 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
     return collect(scan, tile, output_tile, histogram);
   }
   if (lists_late(histogram)) return estimate_features(scan, tile, histogram, totals);
-  ScanTile job = scan_job(output_tile, histogram, totals);
+  ScanTile job = scan_job(scan, output_tile, histogram, totals);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (first) list_bins(list, scan, tile, position, histogram);  // its bins are then near at hand
     if (scan.step_begin[position] == scan.step_begin[position + 1]) continue;
@@ -389,7 +394,7 @@ void SplitFinder::estimate_features(Scan& scan, const FeatureTile& tile, const s
                                     const std::int32_t* totals) const {
   const PayloadLayout& layout = payload_.layout;
   BinsTile job{};
-  job.terms = scan_job(0, histogram, totals);
+  job.terms = scan_job(scan, 0, histogram, totals);
   job.count_channel = layout.count_channel();
   job.weight_channel = layout.weight_channel();
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -421,7 +426,7 @@ float SplitFinder::least_estimate(Scan& scan) const {
 void SplitFinder::list_close(Scan& scan, const FeatureTile& tile, float least, const std::int32_t* histogram,
                              const std::int32_t* totals) const {
   StepList list(*this, scan, totals);
-  ScanTile job = scan_job(0, histogram, totals);
+  ScanTile job = scan_job(scan, 0, histogram, totals);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (scan.highest[position] < least) {
       scan.step_begin.push_back(scan.n_steps);
@@ -453,7 +458,7 @@ std::vector<std::size_t> SplitFinder::score_close(Scan& scan, const FeatureTile&
   for (int t = 0; t < payload_.layout.n_tiles; ++t) {
     const std::int32_t* histogram =
         histograms.first == nullptr ? nullptr : histograms.first + static_cast<std::size_t>(t) * histograms.stride;
-    ScanTile job = scan_job(t, histogram, totals);
+    ScanTile job = scan_job(scan, t, histogram, totals);
     for (const std::size_t position : positions) {
       aim(job, scan, tile, position);
       kernels().scan(job);

@@ -67,7 +67,8 @@ class SplitFinder {
     std::vector<double> score, left_weight, inverse_left, inverse_right;
     std::vector<float> estimated;
     std::vector<float> highest;            // per feature: of the estimates of its allowed candidates
-    std::vector<std::uint32_t> order;      // without histogram: the node's rows by ascending bin, feature by feature
+    const NodeRows* rows = nullptr;        // without histogram: those of the node
+    std::vector<std::uint32_t> order;      // their places by ascending bin, feature by feature
     std::vector<std::uint32_t> n_missing;  // and how many of them miss the feature
     std::vector<std::uint32_t> bin_end;
     // Where a score needs all outputs at once, `add` only collects the sums to the left of each step and of each
@@ -79,8 +80,7 @@ class SplitFinder {
            const std::int32_t* totals) const;
   // Lists candidates straight from the rows of a node that has fewer of them than a feature has bins. `add` then needs
   // no histogram. Not for scores that need all outputs at once.
-  void begin_rows(Scan& scan, const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows,
-                  const std::int32_t* totals) const;
+  void begin_rows(Scan& scan, const FeatureTile& tile, const NodeRows& rows, const std::int32_t* totals) const;
   // `histograms` are those that were added.
   struct Histograms {
     const std::int32_t* first = nullptr;  // of the first output tile; null: without histogram
@@ -110,7 +110,7 @@ class SplitFinder {
   class StepList;
   void list_bins(StepList& list, Scan& scan, const FeatureTile& tile, std::size_t position,
                  const std::int32_t* histogram) const;
-  ScanTile scan_job(int output_tile, const std::int32_t* histogram, const std::int32_t* totals) const;
+  ScanTile scan_job(const Scan& scan, int output_tile, const std::int32_t* histogram, const std::int32_t* totals) const;
   void aim(ScanTile& job, Scan& scan, const FeatureTile& tile, std::size_t position) const;
   // Whether candidates are listed only where estimates come close to the best: with one tile of outputs, each feature's
   // highest estimate is found without a list.

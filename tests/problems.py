@@ -32,7 +32,9 @@ from oracle import (
 Kind = Literal["dense", "sparse", "exact", "exact_leaf"]
 
 
-def random_problem(seed: int, margin: float = 1e-9, kind: Kind | Literal["constrained"] = "dense") -> Problem:
+def random_problem(
+    seed: int, margin: float = 1e-9, kind: Kind | Literal["constrained", "packed"] = "dense"
+) -> Problem:
     """A small problem with a clear-cut tree: 5-200 rows, 1-6 features, 1-12 outputs, up to 64 bins, ties.
 
     Gradients and Hessians are multiples of 2**-20 and weights of 2**-4, so that every sum is exact in float64
@@ -41,12 +43,17 @@ def random_problem(seed: int, margin: float = 1e-9, kind: Kind | Literal["constr
     "sparse" adds sparse leaves of both modes, k from 1 to the number of outputs. "exact" and "exact_leaf"
     take the gradient p - y and the full Hessian diag(p) - p p^T of a softmax over 2-6 outputs whose
     probabilities p are multiples of 2**-10: nothing is rounded, and the Hessian is a true one. "constrained"
-    adds monotone constraints, interaction constraints or both.
+    adds monotone constraints, interaction constraints or both. "packed" has so many rows and channels that
+    the core packs three of them into a number (core/payload.hpp), and numbers that are exact on its coarser
+    grid.
     """
     rng = np.random.default_rng(seed)
     while True:
-        problem = _draw_dense(rng)
-        if kind == "sparse":
+        problem = _draw_packed(rng) if kind == "packed" else _draw_dense(rng)
+        if kind == "packed":
+            if rng.random() < 0.2:
+                problem = _with_sparse_leaves(rng, problem)
+        elif kind == "sparse":
             problem = _with_sparse_leaves(rng, problem)
         elif kind == "constrained":
             problem = _with_constraints(rng, problem)
@@ -232,6 +239,27 @@ def _draw_dense(rng: np.random.Generator) -> Problem:
         gradient=gradient,
         hessian=hessian,
         weight=weights[int(rng.integers(3))],
+        rules=_draw_rules(rng, m, d),
+    )
+
+
+def _draw_packed(rng: np.random.Generator) -> Problem:
+    """8,192 rows and a few more, 17 to 24 channels; multiples of 1/8."""
+    n, m = int(rng.integers(8192, 8300)), int(rng.integers(1, 5))
+    diagonal = rng.random() < 0.7
+    d = int(rng.integers(8, 12) if diagonal else rng.integers(16, 24))
+    columns = [_draw_column(rng, n, int(rng.choice([4, 16, 64]))) for _ in range(m)]
+    codes = np.stack([column[0] for column in columns], axis=1)
+    effect = rng.normal(size=d) * (codes[:, [0]] > np.median(codes[:, 0]))
+    gradient = np.clip(np.rint(8 * (rng.normal(size=(n, d)) + effect)) / 8, -4, 4)
+    hessian = rng.integers(0, 17, size=(n, d)) / 8 if diagonal else None
+    return Problem(
+        codes=codes,
+        n_value_bins=np.array([column[1] for column in columns]),
+        has_missing=np.array([column[2] for column in columns]),
+        gradient=gradient,
+        hessian=hessian,
+        weight=None,
         rules=_draw_rules(rng, m, d),
     )
 

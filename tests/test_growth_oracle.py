@@ -105,6 +105,13 @@ def test_core_grows_the_oracles_tree(block: int) -> None:
         assert_same_tree(problem, grow(problem))
 
 
+@pytest.mark.parametrize("block", range(6))
+def test_packed_sums_grow_the_oracles_tree(block: int) -> None:
+    for seed in range(10 * block, 10 * (block + 1)):
+        problem = random_problem(seed, kind="packed")
+        assert_same_tree(problem, grow(problem, n_threads=1 + block % 3))
+
+
 @pytest.mark.parametrize("block", range(8))
 def test_sparse_leaves_are_the_oracles(block: int) -> None:
     """Algorithms 3 and 4: the splits, and the outputs that each leaf holds."""

@@ -331,6 +331,33 @@ def test_instruction_sets_give_the_same_bits(kind, weighted, instructions):
     assert_same_bits(expected, estimator(kind, **settings).fit(X, y, weight), X)
 
 
+@pytest.fixture(scope="module")
+def ten_classes():
+    """So many rows and classes that three channels share a number (core/payload.hpp)."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 6)).astype(np.float32)
+    X[:, 0] = np.where(rng.random(9000) < 0.8, 0.0, X[:, 0])
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = np.nan_to_num(3 * X[:, 0] + X[:, 1] * X[:, 2]).astype(int) % 10
+    settings = {"n_estimators": 10, "max_depth": 7, "max_leaves": 50, "max_bins": 40}
+    return X, y, settings, estimator("multiclass", **settings).fit(X, y)
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 4, 7])
+def test_packed_sums_are_the_same_on_any_number_of_threads(ten_classes, n_threads):
+    X, y, settings, expected = ten_classes
+    assert_same_bits(expected, estimator("multiclass", **settings, n_jobs=n_threads).fit(X, y), X)
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
+def test_packed_sums_are_the_same_in_any_instruction_set(ten_classes, instructions):
+    X, y, settings, expected = ten_classes
+    if not _core.select_kernels(instructions):
+        pytest.skip(f"this processor has no {instructions}")
+    assert_same_bits(expected, estimator("multiclass", **settings).fit(X, y), X)
+
+
 def test_unknown_instruction_sets_are_refused():
     before = _core.kernels()
     assert not _core.select_kernels("mmx")

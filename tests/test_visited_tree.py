@@ -589,13 +589,13 @@ WEIGHTS = {
 def test_the_grid_follows_from_the_weights(name: str) -> None:
     weight = WEIGHTS[name]
     n_rows = 1_000_000 if weight is None else len(weight)
-    assert _core.fixed_point(weight, n_rows) == expected_grid(weight, n_rows)
+    assert _core.fixed_point(weight, n_rows, 3, True, False) == (*expected_grid(weight, n_rows), False)
 
 
 def test_the_grid_keeps_sums_within_31_bits() -> None:
     for weight in WEIGHTS.values():
         n_rows = 77 if weight is None else len(weight)
-        limit, weight_unit, unit = _core.fixed_point(weight, n_rows)
+        limit, weight_unit, unit, _ = _core.fixed_point(weight, n_rows, 3, False, weight is not None)
         assert 0 < limit < 2**31
         assert math.log2(weight_unit).is_integer()
         if weight is not None:
@@ -603,7 +603,35 @@ def test_the_grid_keeps_sums_within_31_bits() -> None:
             assert np.abs(integers).sum() <= 2**31 - 1
 
 
+@pytest.mark.parametrize("n_rows", [8191, 8192, 131072, 131073])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("n_outputs", "diagonal", "shared", "channels"),
+    [
+        (7, True, False, 15),
+        (8, True, False, 17),
+        (10, True, False, 21),
+        (11, True, False, 23),
+        (12, True, False, 25),
+        (15, False, True, 17),
+        (22, False, True, 24),
+        (23, False, True, 25),
+        (23, False, False, 24),
+    ],
+)
+def test_channels_that_are_packed_have_20_bits_and_are_rounded_at_random(
+    n_rows: int, weighted: bool, n_outputs: int, diagonal: bool, shared: bool, channels: int
+) -> None:
+    """As core/payload.hpp says: 17 to 24 channels, without weights, of some ten thousands of rows."""
+    weight = np.ones(n_rows) if weighted else None
+    limit, _, _, at_random = _core.fixed_point(weight, n_rows, n_outputs, diagonal, shared)
+    packed = 16 < channels <= 24 and 8192 <= n_rows <= 131072 and not weighted
+    assert at_random == packed
+    slack = n_rows / 2 * (2 if weighted or packed else 1) + 1
+    assert limit == 2.0 ** (20 if packed else 31) - 1 - slack
+
+
 @pytest.mark.parametrize("n_rows", [99, 101])
 def test_weights_of_another_number_of_rows_are_refused(n_rows: int) -> None:
     with pytest.raises(ValueError, match="weight: one value per row"):
-        _core.fixed_point(np.ones(100), n_rows)
+        _core.fixed_point(np.ones(100), n_rows, 3, False, True)

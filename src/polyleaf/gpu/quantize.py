@@ -71,7 +71,7 @@ class Quantizer:
         self._data: Any = None
         self._one = cupy().ones(1)
         self._buffers: dict[str, Any] = {}
-        self._grid: tuple[Any, tuple[float, float, float]] | None = None
+        self._grid: tuple[Any, tuple[Any, ...], tuple[float, float, float, bool]] | None = None
 
     def make(
         self,
@@ -97,7 +97,7 @@ class Quantizer:
         cp = cupy()
         gradient = structure.gradient
         n_rows, k = gradient.shape
-        limit, weight_grid, unit_of_weights = self._weight_grid(weight, n_rows)
+        limit, weight_grid, unit_of_weights, at_random = self._weight_grid(structure, weight)
         factor = self._buffer("factor", k)
         gain_weight = cp.asarray(structure.gain_weight)
 
@@ -169,6 +169,7 @@ class Quantizer:
             layout.hessian_channel,
             layout.weight_channel if layout.weighted else -1,
             layout.count_channel,
+            at_random,
             self._data,
         )
         return Payload(layout, self._data, gradient_unit, factor, hessian_unit, weight_unit)
@@ -179,7 +180,13 @@ class Quantizer:
             self._buffers[name] = cupy().empty(size)
         return self._buffers[name]
 
-    def _weight_grid(self, weight: FloatArray | None, n_rows: int) -> tuple[float, float, float]:
-        if self._grid is None or self._grid[0] is not weight:
-            self._grid = (weight, _core.fixed_point(weight, n_rows))
-        return self._grid[1]
+    def _weight_grid(
+        self, structure: Structure, weight: FloatArray | None
+    ) -> tuple[float, float, float, bool]:
+        """Return the grid of the CPU's payload of the same structure; see `_core.fixed_point`."""
+        diagonal = structure.hessian is not None
+        shared = not diagonal and (structure.curvature is not None or weight is not None)
+        kind = (*structure.gradient.shape, diagonal, shared)
+        if self._grid is None or self._grid[0] is not weight or self._grid[1] != kind:
+            self._grid = (weight, kind, _core.fixed_point(weight, *kind))
+        return self._grid[2]

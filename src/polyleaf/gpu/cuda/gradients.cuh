@@ -1,6 +1,7 @@
 // Gradients of the losses, sketches of them, and their rounding to integers.
 #pragma once
 
+#include "dither.hpp"
 #include "exponential.hpp"
 #include "leaves.cuh"
 
@@ -131,24 +132,30 @@ extern "C" __global__ void choose_units(const double* parts, int n_parts, int n_
 }
 
 // Rows to integers, [tile][row][lanes]; a thread a channel of a row. `curvature`: what the weight channel holds;
-// null: 1.
+// null: 1. At random without weights only.
 extern "C" __global__ void quantize(const float* gradient, uint64 gradient_stride, const float* hessian,
                                     uint64 hessian_stride, const float* curvature, const double* weight,
                                     double weight_scale, uint64 n_rows, int n_outputs, const double* gradient_scale,
                                     const double* hessian_scale, const double* shared_scale, int n_channels, int lanes,
-                                    int hessian_channel, int weight_channel, int count_channel, int* payload) {
+                                    int hessian_channel, int weight_channel, int count_channel, int at_random,
+                                    int* payload) {
   const uint64 at = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x, row = at / n_channels;
   if (row >= n_rows) return;
   const int channel = static_cast<int>(at % n_channels), of_hessian = channel - hessian_channel;
   const double w = weight != nullptr ? weight[row] * weight_scale : 1.0;
+  const auto rounded = [&](float number, double scale, int of) {
+    const double exact = polyleaf::to_double(number) * scale;
+    if (at_random == 0) return w * rint(exact);
+    return exact + polyleaf::dither(__float_as_uint(number), static_cast<uint32>(row), static_cast<uint32>(of));
+  };
   double value = 0.0;
   if (channel < n_outputs)
-    value = w * rint(polyleaf::to_double(gradient[row * gradient_stride + channel]) * gradient_scale[channel]);
+    value = rounded(gradient[row * gradient_stride + channel], gradient_scale[channel], channel);
   else if (hessian != nullptr && of_hessian >= 0 && of_hessian < n_outputs)
-    value = w * rint(polyleaf::to_double(hessian[row * hessian_stride + of_hessian]) * hessian_scale[of_hessian]);
+    value = rounded(hessian[row * hessian_stride + of_hessian], hessian_scale[of_hessian], n_outputs + of_hessian);
   else if (channel == count_channel)
     value = 1.0;
   else if (channel == weight_channel)
-    value = w * (curvature != nullptr ? rint(polyleaf::to_double(curvature[row]) * *shared_scale) : *shared_scale);
+    value = curvature != nullptr ? rounded(curvature[row], *shared_scale, n_outputs) : w * *shared_scale;
   payload[(channel / lanes * n_rows + row) * lanes + channel % lanes] = static_cast<int>(rint(value));
 }
