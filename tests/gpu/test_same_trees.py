@@ -333,6 +333,18 @@ def test_deep_trees(limit: dict[str, Any]) -> None:
     assert_same_forest(case.fit("cuda"), cpu)
 
 
+@pytest.mark.parametrize("hessian", ["diagonal", "shared"])
+@pytest.mark.parametrize(
+    ("n_rows", "n_classes"), [(8191, 10), (8192, 10), (9000, 8), (9000, 20), (131_073, 9)]
+)
+def test_numbers_rounded_at_random(n_rows: int, n_classes: int, hessian: str) -> None:
+    """Where the CPU packs three of them into 64 bits (core/payload.hpp), and just beyond."""
+    table, scores = signal(n_rows, 5, n_classes)
+    params = {"max_bins": 40, "hessian": hessian, "sketch": None, "n_estimators": 6}
+    case = Case(C, with_gaps(table), scores.argmax(axis=1), params)
+    assert_same_forest(case.fit("cuda"), case.fit("cpu"))
+
+
 @pytest.mark.parametrize("n_rows", [2047, 2048, 2049, 4097, 8191, 8192, 8193, 16_384, 16_385])
 def test_pieces_of_a_histogram(n_rows: int) -> None:
     table, y = signal(n_rows, 2, 2, seed=n_rows)
