@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstddef>
-#include <new>
 #include <utility>
 
 namespace polyleaf {
 
-// Asks the system for large pages where it leaves that to programs: rows that are visited in any order then cost fewer
-// walks through its tables. Small pieces are left alone.
-void prefer_large_pages(void* data, std::size_t bytes);
+// Memory on a cache-line boundary. Large pieces come from the system itself and go back to it, whatever else has been
+// allocated since; they are in large pages where it has them: rows that are visited in any order then cost fewer walks
+// through its tables.
+void* take_memory(std::size_t bytes);
+void give_back_memory(void* data, std::size_t bytes);
 
 // An uninitialised array on a cache-line boundary, with slack behind it for whole-vector reads.
 template <class T>
@@ -17,10 +18,7 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::size_t size) : size_(size) {
-    if (size == 0) return;
-    const std::size_t bytes = size * sizeof(T) + kSlackBytes;
-    data_ = static_cast<T*>(::operator new(bytes, std::align_val_t{64}));
-    prefer_large_pages(data_, bytes);
+    if (size > 0) data_ = static_cast<T*>(take_memory(bytes()));
   }
   Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) {
     other.data_ = nullptr;
@@ -34,7 +32,7 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() {
-    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{64});
+    if (data_ != nullptr) give_back_memory(data_, bytes());
   }
 
   T* data() { return data_; }
@@ -45,6 +43,7 @@ class Buffer {
 
  private:
   static constexpr std::size_t kSlackBytes = 256;
+  std::size_t bytes() const { return size_ * sizeof(T) + kSlackBytes; }
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -1,6 +1,7 @@
 """What holds for any data: symmetries of the problem, and bits that do not depend on the machine's mood."""
 
 import functools
+import gc
 
 import lightgbm
 import numpy as np
@@ -784,3 +785,21 @@ def test_ties_do_not_depend_on_the_order_of_the_classes():
         permuted = PolyleafClassifier(**settings).fit(X, order[y])._forest
         np.testing.assert_array_equal(forest.feature, permuted.feature)
         np.testing.assert_array_equal(forest.threshold, permuted.threshold)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_leaves_nothing_to_the_garbage_collector(kind):
+    """The binned table and the scores go as soon as the training ends."""
+    X, y = problem(kind)
+    model = estimator(kind, n_estimators=2)
+    model.fit(X, y, eval_set=[(X, y)])
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        model.fit(X, y, eval_set=[(X, y)])
+        gc.collect()
+        left = [type(thing) for thing in gc.garbage if type(thing).__module__.startswith("polyleaf")]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    assert left == []

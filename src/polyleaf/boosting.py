@@ -77,11 +77,13 @@ def train(
     """
     run = Run(data, evals, loss, metrics, settings, initial)
 
-    def result(error: BaseException | None = None) -> TrainingResult:
+    def result(state: TrainingState, error: BaseException | None = None) -> TrainingResult:
         last = run.n_rounds - 1
         best = last if state.best_iteration is None else min(max(state.best_iteration, 0), last)
         return TrainingResult(run.forest(best), run.evals_result(), best, error)
 
+    # Nothing here refers to what refers to it: the table goes with the training, not with the next collection
+    # of garbage.
     state = TrainingState(
         n_rounds=settings.n_estimators,
         n_done=run.n_rounds,
@@ -90,7 +92,7 @@ def train(
         greater_is_better={metric.name: metric.greater_is_better for metric in metrics},
         forest=run.forest,
         training_metric=run.training_metric,
-        save=None if save is None else lambda path: save(path, result()),
+        save=None if save is None else lambda path, state: save(path, result(state)),
     )
     calls = CallbackList(callbacks)
     error: BaseException | None = None
@@ -119,7 +121,7 @@ def train(
         at_the_end = calls.after_training(state)
     if error is None and at_the_end is not None:
         error = at_the_end.error
-    return result(error)
+    return result(state, error)
 
 
 class Run:
@@ -160,13 +162,14 @@ class Run:
                 "the targets are of another size than those of the model to go on from: its leaf values are "
                 f"in units of {initial.unit.max():g}, here they would be in {self._trainer.unit.max():g}."
             )
-        start = base / self._trainer.unit
+        trainer = self._trainer
+        start = base / trainer.unit
         self._monitor = Monitor(
             evals,
             loss,
             metrics,
-            self._trainer.unit,
-            lambda rows: self._trainer.scores(rows, start),
+            trainer.unit,
+            lambda rows: trainer.scores(rows, start),
             settings.n_threads,
         )
         self._metrics = metrics

@@ -44,7 +44,7 @@ class TrainingState:
         greater_is_better: Mapping[str, bool],
         forest: Callable[[], Forest] | None = None,
         training_metric: Callable[[], dict[str, float]] | None = None,
-        save: Callable[[str | os.PathLike[str]], None] | None = None,
+        save: Callable[[str | os.PathLike[str], TrainingState], None] | None = None,
     ) -> None:
         self.n_rounds = n_rounds
         self.n_done = n_done
@@ -103,7 +103,7 @@ class TrainingState:
         """Write the rounds done to a file that ``fit(..., resume=path)`` and ``load_model`` take."""
         if self._save is None:
             raise ValueError("a cross-validation has no single model that a checkpoint could hold.")
-        self._save(path)
+        self._save(path, self)
 
     def begin_round(self) -> None:
         """Go on to the next round; called by the training itself."""
