@@ -618,17 +618,26 @@ void add_to_rows(const double* value, int n, const std::uint32_t* rows, std::siz
 }
 
 // Adds rows one after the other to numbers that stay in registers meanwhile.
+// `next`: rows to be fetched on the way; null where there are none.
 template <Term kind, bool Sums, bool Terms, bool Weighted, int Rows>
-void sum_few_rows(const float* const* row, const double* weight, int n_outputs, double* sums, double* terms) {
-  for (int j = 0; j < n_outputs; ++j) {
-    double sum = Sums ? sums[j] : 0.0, term = Terms ? terms[j] : 0.0;
-    for (int r = 0; r < Rows; ++r) {
-      const double x = row[r][j];
-      if (Sums) sum += Weighted ? weight[r] * x : x;
-      if (Terms) term += Weighted ? weight[r] * term_of<kind>(x) : term_of<kind>(x);
+void sum_few_rows(const float* const* row, const double* weight, const float* const* next, int n_outputs, double* sums,
+                  double* terms) {
+  constexpr int kLineFloats = 16, kChunk = 64;
+  for (int from = 0; from < n_outputs; from += kChunk) {
+    const int to = n_outputs - from < kChunk ? n_outputs : from + kChunk;
+    for (int r = 0; r < Rows; ++r)
+      if (next[r] != nullptr)
+        for (int j = from; j < to; j += kLineFloats) __builtin_prefetch(next[r] + j, 0, 2);
+    for (int j = from; j < to; ++j) {
+      double sum = Sums ? sums[j] : 0.0, term = Terms ? terms[j] : 0.0;
+      for (int r = 0; r < Rows; ++r) {
+        const double x = row[r][j];
+        if (Sums) sum += Weighted ? weight[r] * x : x;
+        if (Terms) term += Weighted ? weight[r] * term_of<kind>(x) : term_of<kind>(x);
+      }
+      if (Sums) sums[j] = sum;
+      if (Terms) terms[j] = term;
     }
-    if (Sums) sums[j] = sum;
-    if (Terms) terms[j] = term;
   }
 }
 
@@ -637,26 +646,23 @@ void sum_weighted_rows(const float* values, std::size_t stride, const double* we
                        std::size_t n_rows, int n_outputs, double* sums, double* terms) {
   constexpr int kTogether = 4;
   const float* row[kTogether];
+  const float* next[kTogether];
   double w[kTogether] = {1.0, 1.0, 1.0, 1.0};
-  constexpr int kLineFloats = 16, kMostAhead = 1024;  // floats
-  const int width = n_outputs < kMostAhead ? n_outputs : kMostAhead;
   std::size_t i = 0;
   const auto take = [&](int n) {
     for (int r = 0; r < n; ++r) {
-      if (i + r + kAhead < n_rows)
-        for (int j = 0; j < width; j += kLineFloats)
-          __builtin_prefetch(values + rows[i + r + kAhead] * stride + j, 0, 2);
+      next[r] = i + r + kAhead < n_rows ? values + rows[i + r + kAhead] * stride : nullptr;
       row[r] = values + rows[i + r] * stride;
       if (Weighted) w[r] = weight[rows[i + r]];
     }
   };
   for (; i + kTogether <= n_rows; i += kTogether) {
     take(kTogether);
-    sum_few_rows<kind, Sums, Terms, Weighted, kTogether>(row, w, n_outputs, sums, terms);
+    sum_few_rows<kind, Sums, Terms, Weighted, kTogether>(row, w, next, n_outputs, sums, terms);
   }
   for (; i < n_rows; ++i) {
     take(1);
-    sum_few_rows<kind, Sums, Terms, Weighted, 1>(row, w, n_outputs, sums, terms);
+    sum_few_rows<kind, Sums, Terms, Weighted, 1>(row, w, next, n_outputs, sums, terms);
   }
 }
 
