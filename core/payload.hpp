@@ -56,10 +56,10 @@ struct PayloadLayout {
   std::size_t n_channels() const { return static_cast<std::size_t>(n_tiles) * static_cast<std::size_t>(width); }
 };
 
-// Of 20 bits this many rows leave three to the mean magnitude of a row's gradient. Fewer rows do not take long. Weights
+// Of 20 bits this many rows leave two to the mean magnitude of a row's gradient. Fewer rows do not take long. Weights
 // need bits of their own.
 constexpr std::size_t kLeastPackedRows = 8192;
-constexpr std::size_t kMostPackedRows = 131072;
+constexpr std::size_t kMostPackedRows = 262144;
 PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, std::size_t n_rows, bool weighted);
 
 // Entries of the lower triangle of a symmetric matrix.

@@ -603,7 +603,7 @@ def test_the_grid_keeps_sums_within_31_bits() -> None:
             assert np.abs(integers).sum() <= 2**31 - 1
 
 
-@pytest.mark.parametrize("n_rows", [8191, 8192, 131072, 131073])
+@pytest.mark.parametrize("n_rows", [8191, 8192, 262144, 262145])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("n_outputs", "diagonal", "shared", "channels"),
@@ -625,7 +625,7 @@ def test_channels_that_are_packed_have_20_bits_and_are_rounded_at_random(
     """As core/payload.hpp says: 17 to 24 channels, without weights, of some ten thousands of rows."""
     weight = np.ones(n_rows) if weighted else None
     limit, _, _, at_random = _core.fixed_point(weight, n_rows, n_outputs, diagonal, shared)
-    packed = 16 < channels <= 24 and 8192 <= n_rows <= 131072 and not weighted
+    packed = 16 < channels <= 24 and 8192 <= n_rows <= 262144 and not weighted
     assert at_random == packed
     slack = n_rows / 2 * (2 if weighted or packed else 1) + 1
     assert limit == 2.0 ** (20 if packed else 31) - 1 - slack

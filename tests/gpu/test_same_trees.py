@@ -335,7 +335,7 @@ def test_deep_trees(limit: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("hessian", ["diagonal", "shared"])
 @pytest.mark.parametrize(
-    ("n_rows", "n_classes"), [(8191, 10), (8192, 10), (9000, 8), (9000, 20), (131_073, 9)]
+    ("n_rows", "n_classes"), [(8191, 10), (8192, 10), (9000, 8), (9000, 20), (262_145, 9)]
 )
 def test_numbers_rounded_at_random(n_rows: int, n_classes: int, hessian: str) -> None:
     """Where the CPU packs three of them into 64 bits (core/payload.hpp), and just beyond."""
