@@ -60,7 +60,8 @@ void NodeRows::take(const Payload& payload, const std::uint32_t* rows, std::size
     return;
   }
   tile_size_ = n_rows * static_cast<std::size_t>(layout.width);
-  own_data_.resize(static_cast<std::size_t>(layout.n_tiles) * tile_size_ + PayloadLayout::kSlack);
+  const std::size_t size = static_cast<std::size_t>(layout.n_tiles) * tile_size_ + PayloadLayout::kSlack;
+  if (own_data_.size() < size) own_data_ = Buffer<std::int32_t>(size);
   for (int t = 0; t < layout.n_tiles; ++t)
     histogram_kernels().unpack(payload.tile(t).data, rows, n_rows,
                                own_data_.data() + static_cast<std::size_t>(t) * tile_size_);

@@ -110,7 +110,7 @@ class NodeRows {
   const std::int32_t* data_ = nullptr;
   std::size_t tile_size_ = 0;
   std::vector<std::uint32_t> own_places_;  // of unpacked copies
-  std::vector<std::int32_t> own_data_;
+  Buffer<std::int32_t> own_data_;          // rows are read as aligned vectors
 };
 
 // Throws std::overflow_error when a gradient or Hessian is not finite.
