@@ -120,6 +120,18 @@ BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& 
   return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), categories, n_threads), n_threads);
 }
 
+nb::object groups_of_features(const BinnedMatrix& matrix) {
+  std::vector<std::int32_t> group_of(matrix.features.size(), -1);
+  std::int32_t n_groups = 0;
+  for (const FeatureTile& tile : matrix.tiles) {
+    if (tile.groups.entries.empty()) continue;
+    for (std::size_t group = 0; group < tile.groups.size(); ++group, ++n_groups)
+      for (std::uint32_t position = tile.groups.first[group]; position < tile.groups.first[group + 1]; ++position)
+        group_of[static_cast<std::size_t>(tile.features[position])] = n_groups;
+  }
+  return to_numpy(std::move(group_of));
+}
+
 BinnedMatrix make_table_of_cuts(const nb::list& cuts, const Vector<std::uint8_t>& has_missing) {
   const std::size_t m = has_missing.shape(0);
   expect(m > 0 && cuts.size() == m, "cuts and has_missing: one each per feature");
@@ -762,6 +774,8 @@ NB_MODULE(_core, m) {
           },
           "feature"_a, "The category of each bin; none of a numeric feature.")
       .def("codes", &training_codes, "Codes of the training rows, rows x features; missing is the last bin.")
+      .def("feature_groups", &groups_of_features,
+           "Per feature, the group whose combinations of bins histograms may visit as one; -1: none.")
       .def(
           "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode_table(x, b, n_threads); },
           "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.")

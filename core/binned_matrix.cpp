@@ -1,7 +1,6 @@
 #include "binned_matrix.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -20,11 +19,7 @@ constexpr std::size_t kMostSparseFeatures = 256;
 constexpr std::size_t kLeastSparseFeatures = 32;
 // From this share of its most frequent bin on, visiting only the other cells of a feature pays.
 constexpr double kSparseShare = 0.2;
-// The entries of a sparse tile are counted in 32 bits.
-constexpr std::size_t kMostEntries = (std::size_t{1} << 32) - 1;
 constexpr std::size_t kMostSparseRows = kMostEntries / kTileFeatures;
-constexpr std::size_t kLineBytes = 64;
-constexpr std::size_t kMostLinesAhead = 4;  // from there on the processor sees by itself where a row goes on
 constexpr std::size_t kSampleRows = 2048;
 constexpr std::size_t kBlockRows = 1024;
 // Rows are encoded in blocks of all columns that fit a core's second-level cache.
@@ -138,27 +133,21 @@ void lay_out_tiles(BinnedMatrix& matrix, const std::vector<Frequent>& frequent, 
     tile.first_slot = first_slot;
     first_slot += tile.n_slots();
     tile.codes = Buffer<std::uint8_t>(matrix.n_rows * tile.n_features() * (tile.wide ? 2 : 1));
-    if (tile.sparse) tile.row_begin.assign(matrix.n_rows + 1, 0);
   }
 }
 
-// Writes the codes of one block of rows; in a sparse tile also how many entries each row will have.
+// Writes the codes of one block of rows.
 template <class Code, class Real>
 void encode_block(const std::vector<CutSearch<Real>>& searches, const Real* columns, std::size_t step, std::size_t row,
                   std::size_t count, FeatureTile& tile) {
   const std::size_t k = tile.n_features();
   Code* codes = reinterpret_cast<Code*>(tile.codes.data()) + row * k;
   std::uint16_t found[kMostEncodeRows];
-  std::uint16_t entries[kMostEncodeRows] = {};
   for (std::size_t position = 0; position < k; ++position) {
     const auto feature = static_cast<std::size_t>(tile.features[position]);
     searches[feature].find(columns + feature * step, count, found);
     for (std::size_t i = 0; i < count; ++i) codes[i * k + position] = static_cast<Code>(found[i]);
-    if (!tile.sparse) continue;
-    const auto frequent = static_cast<std::uint16_t>(tile.frequent_slot[position] - tile.slot_begin[position]);
-    for (std::size_t i = 0; i < count; ++i) entries[i] += found[i] != frequent ? 1 : 0;
   }
-  if (tile.sparse) std::copy(entries, entries + count, tile.row_begin.begin() + static_cast<std::ptrdiff_t>(row) + 1);
 }
 
 template <class Real>
@@ -174,52 +163,13 @@ void encode_rows(const MatrixView& x, const std::vector<CutSearch<Real>>& search
   });
 }
 
-// Lists the cells of rows [begin, end) of a sparse tile that are not in their feature's most frequent bin.
-template <class Code>
-void list_entries(FeatureTile& tile, std::size_t begin, std::size_t end) {
-  const std::size_t k = tile.n_features();
-  const Code* codes = reinterpret_cast<const Code*>(tile.codes.data()) + begin * k;
-  std::uint16_t slots[kMostSparseFeatures];
-  for (std::size_t row = begin; row < end; ++row, codes += k) {
-    std::size_t n = 0;
-    for (std::size_t position = 0; position < k; ++position) {  // without branches on the data
-      const std::uint32_t slot = tile.slot_begin[position] + codes[position];
-      slots[n] = static_cast<std::uint16_t>(slot);
-      n += slot != tile.frequent_slot[position] ? 1 : 0;
-    }
-    std::copy(slots, slots + n, tile.entries.data() + tile.row_begin[row]);
-  }
-}
-
-void list_all_entries(BinnedMatrix& matrix, int n_threads) {
-  std::vector<FeatureTile*> tiles;
-  for (FeatureTile& tile : matrix.tiles)
-    if (tile.sparse) tiles.push_back(&tile);
-  const std::size_t work = matrix.n_rows * tiles.size();
-  parallel_for(work < kParallelWork ? 1 : n_threads, tiles.size(), [&](std::size_t t, int) {
-    FeatureTile& tile = *tiles[t];
-    std::partial_sum(tile.row_begin.begin(), tile.row_begin.end(), tile.row_begin.begin());
-    tile.entries = Buffer<std::uint16_t>(tile.row_begin.back());
-  });
-  const std::size_t n_blocks = (matrix.n_rows + kBlockRows - 1) / kBlockRows;
-  parallel_for(n_threads, tiles.size() * n_blocks, [&](std::size_t task, int) {
-    FeatureTile& tile = *tiles[task / n_blocks];
-    const std::size_t begin = task % n_blocks * kBlockRows;
-    const std::size_t end = std::min(matrix.n_rows, begin + kBlockRows);
-    if (tile.wide)
-      list_entries<std::uint16_t>(tile, begin, end);
-    else
-      list_entries<std::uint8_t>(tile, begin, end);
-  });
-}
-
 // Where a column's codes are to be copied from.
 struct CodeSource {
   FeatureTile* tile = nullptr;
   std::size_t position = 0;
 };
 
-// Copies rows [begin, end) of a tile's columns; in a sparse tile also counts the entries each row will have.
+// Copies rows [begin, end) of a tile's columns.
 template <class Code>
 void copy_codes(const std::vector<CodeSource>& sources, std::size_t begin, std::size_t end, FeatureTile& tile) {
   const std::size_t k = tile.n_features();
@@ -229,10 +179,6 @@ void copy_codes(const std::vector<CodeSource>& sources, std::size_t begin, std::
     const std::size_t step = source.tile->n_features();
     const Code* from = reinterpret_cast<const Code*>(source.tile->codes.data()) + source.position;
     for (std::size_t row = begin; row < end; ++row) to[row * k + position] = from[row * step];
-    if (!tile.sparse) continue;
-    const auto frequent = static_cast<Code>(tile.frequent_slot[position] - tile.slot_begin[position]);
-    for (std::size_t row = begin; row < end; ++row)
-      tile.row_begin[row + 1] += to[row * k + position] != frequent ? 1 : 0;
   }
 }
 
@@ -260,12 +206,6 @@ void take_cuts(std::vector<ColumnCuts>& columns, BinnedMatrix& matrix) {
 
 }  // namespace
 
-std::size_t FeatureTile::entry_lines() const {
-  const std::size_t rows = row_begin.size() - 1;
-  const std::size_t twice_the_mean = 2 * entries.size() * sizeof(std::uint16_t) / std::max<std::size_t>(1, rows);
-  return std::min(twice_the_mean / kLineBytes + 1, kMostLinesAhead);
-}
-
 bool BinnedMatrix::has_categories() const {
   return std::any_of(features.begin(), features.end(), [](const FeatureBins& bins) { return bins.categorical; });
 }
@@ -280,7 +220,7 @@ BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, in
     lay_out_tiles(matrix, frequent_bins(x, matrix, searches, n_threads), n_threads);
     encode_rows(x, searches, matrix, n_threads);
   });
-  list_all_entries(matrix, n_threads);
+  list_entries(matrix, n_threads);
   return matrix;
 }
 
@@ -306,8 +246,8 @@ BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads) {
       joined.features.push_back(std::move(bins));
     }
     for (FeatureTile& tile : part.tiles) {  // listed anew
-      tile.row_begin = {};
-      tile.entries = Buffer<std::uint16_t>();
+      tile.entries = {};
+      tile.groups = {};
     }
   }
   lay_out_tiles(joined, frequent, n_threads);
@@ -328,7 +268,7 @@ BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads) {
       if (source.position + 1 == source.tile->n_features()) source.tile->codes = Buffer<std::uint8_t>();
     }
   }
-  list_all_entries(joined, n_threads);
+  list_entries(joined, n_threads);
   return joined;
 }
 

@@ -6,6 +6,7 @@
 
 #include "buffer.hpp"
 #include "cuts.hpp"
+#include "entries.hpp"
 #include "matrix_view.hpp"
 
 namespace polyleaf {
@@ -29,12 +30,10 @@ struct TileLayout {
 };
 
 struct FeatureTile : TileLayout {
-  Buffer<std::uint8_t> codes;            // rows x features, row by row
-  std::vector<std::uint32_t> row_begin;  // sparse, rows + 1: where a row's entries begin
-  Buffer<std::uint16_t> entries;         // slots
+  Buffer<std::uint8_t> codes;  // rows x features, row by row
+  RowEntries entries;          // in a sparse tile
+  FeatureGroups groups;        // its cells in groups of features, where that pays
 
-  // Cache lines that the entries of most rows of a sparse tile take; of very many, those that are worth fetching ahead.
-  std::size_t entry_lines() const;
   std::uint32_t code(std::size_t row, std::size_t position) const {
     const std::size_t cell = row * features.size() + position;
     return wide ? reinterpret_cast<const std::uint16_t*>(codes.data())[cell] : codes[cell];

@@ -207,6 +207,47 @@ void accumulate(const AccumulateTile& t) {
   with_rows(t.payload.width, [&](auto type) { accumulate_rows<typename decltype(type)::type>(t); });
 }
 
+// Feature by feature, the last one first: its bins are summed over the combinations of the features before, and these
+// over its bins, which leaves a group without it.
+template <class Vector>
+void sum_group(const GroupTile& t, std::size_t group) {
+  constexpr std::size_t kStride = Vector::kStride;
+  std::int32_t* left = t.combinations + t.group_begin[group] * kStride;
+  std::size_t n_left = t.group_begin[group + 1] - t.group_begin[group];
+  const std::uint32_t first = t.first[group];
+  for (std::uint32_t position = t.first[group + 1] - 1; position > first; --position) {
+    const std::size_t n_bins = t.slot_begin[position + 1] - t.slot_begin[position];
+    std::int32_t* bins = t.histogram + t.slot_begin[position] * kStride;
+    n_left /= n_bins;
+    for (std::size_t a = 0; a < n_left; ++a) {
+      const std::int32_t* from = left + a * n_bins * kStride;
+      Vector sum(from);
+      if (a == 0)
+        sum.store(bins);
+      else
+        sum.add_to(bins);
+      for (std::size_t b = 1; b < n_bins; ++b) {
+        const Vector one(from + b * kStride);
+        if (a == 0)
+          one.store(bins + b * kStride);
+        else
+          one.add_to(bins + b * kStride);
+        sum.add(one);
+      }
+      sum.store(left + a * kStride);
+    }
+  }
+  for (std::size_t b = 0; b < n_left; ++b)
+    Vector(left + b * kStride).store(t.histogram + (t.slot_begin[first] + b) * kStride);
+}
+
+void sum_groups(const GroupTile& t) {
+  const auto sum = [&](auto type) {
+    for (std::size_t group = 0; group < t.n_groups; ++group) sum_group<typename decltype(type)::type>(t, group);
+  };
+  t.packed ? sum(VectorType<PackedVector>()) : with_rows(t.width, sum);
+}
+
 void sum_payload(const PayloadRows& payload, const std::uint32_t* rows, std::size_t n_rows, std::int32_t* out) {
   if (!payload.packed) return sum_rows_of_payload(payload.data, payload.width, rows, n_rows, out);
   alignas(64) std::int32_t packed[kPackedSize] = {0};
@@ -226,24 +267,24 @@ void subtract(std::int32_t* from, const std::int32_t* what, std::size_t count) {
 }
 
 template <class Vector>
-void rest_of(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, std::int32_t* out) {
+void rest_of(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, std::int32_t* one) {
   constexpr std::size_t kStride = Vector::kStride;
   alignas(64) std::int32_t sums[kStride] = {0};
   Vector sum(sums);
   for (std::size_t b = 0; b < n; ++b) sum.add(Vector(bins + b * kStride));
   sum.add_to(sums);
-  for (std::size_t c = 0; c < kStride; ++c) out[c] = totals[c] - sums[c];
+  for (std::size_t c = 0; c < kStride; ++c) one[c] = totals[c] - (sums[c] - one[c]);
 }
 
-void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width, std::int32_t* out) {
-  with_rows(width, [&](auto type) { rest_of<typename decltype(type)::type>(totals, bins, n, out); });
+void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width, std::int32_t* one) {
+  with_rows(width, [&](auto type) { rest_of<typename decltype(type)::type>(totals, bins, n, one); });
 }
 
 }  // namespace
 
 extern const HistogramKernels kHistogramKernels;
-const HistogramKernels kHistogramKernels = {sum_magnitudes, quantize, accumulate,  sum_payload,
-                                            unpack,         subtract, rest_of_bins};
+const HistogramKernels kHistogramKernels = {sum_magnitudes, quantize, accumulate, sum_payload,
+                                            sum_groups,     unpack,   subtract,   rest_of_bins};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

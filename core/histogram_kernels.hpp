@@ -61,6 +61,18 @@ struct AccumulateTile {
   std::int32_t* histogram;  // its bins are packed as the rows are
 };
 
+// Sums of the combinations of the bins of neighbouring features (entries.hpp), to be made those of the features.
+struct GroupTile {
+  std::int32_t* combinations;  // overwritten
+  int width;
+  bool packed;
+  std::size_t n_groups;
+  const std::uint32_t* first;        // position of a group's first feature; one more than groups
+  const std::uint32_t* group_begin;  // its slots among the combinations; one more than groups
+  const std::uint32_t* slot_begin;   // of the features
+  std::int32_t* histogram;           // of the features
+};
+
 struct HistogramKernels {
   // Adds weighted magnitudes to out; returns the smallest value.
   float (*sum_magnitudes)(const float* values, std::size_t stride, const double* weight, std::size_t begin,
@@ -69,12 +81,13 @@ struct HistogramKernels {
   void (*accumulate)(const AccumulateTile& tile);
   // Adds the vectors of the rows to out.
   void (*sum_payload)(const PayloadRows& payload, const std::uint32_t* rows, std::size_t n_rows, std::int32_t* out);
+  void (*sum_groups)(const GroupTile& tile);
   // Packed vectors, all or those of some rows, as kPackedWidth integers each.
   void (*unpack)(const std::int32_t* packed, const std::uint32_t* rows, std::size_t n, std::int32_t* out);
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
-  // out = totals minus the vectors of all `n` bins; `out` may be one of them.
+  // One of `n` bins = totals minus the vectors of the others.
   void (*rest_of_bins)(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width,
-                       std::int32_t* out);
+                       std::int32_t* one);
 };
 
 // Of the instruction set that kernels() (kernels.hpp) has chosen.

@@ -13,6 +13,8 @@ constexpr std::size_t kChunkRows = 1024;
 constexpr int kReserve = 16;
 // Below this share of its features, a sparse tile is visited cell by cell.
 constexpr double kFewFeatures = 0.3;
+// Histograms of combinations are to stay in a core's second-level cache, as those of bins do.
+constexpr std::size_t kMostCombinationBytes = std::size_t{1} << 19;
 // From so many additions on, a node is worth all threads at once.
 constexpr std::size_t kLargeWork = 16 * kParallelWork;
 
@@ -68,12 +70,18 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const Payload& payl
   const std::size_t needed = static_cast<std::size_t>(pool_.n_free()) * histogram_size_;
   if (histograms_.size() < needed) histograms_ = Buffer<std::int32_t>(needed);
   std::size_t largest = 0;
-  for (const FeatureTile& tile : matrix_.tiles) largest = std::max<std::size_t>(largest, tile.n_slots());
+  std::size_t combinations = 0;
+  for (std::size_t tile = 0; tile < matrix_.tiles.size(); ++tile) {
+    largest = std::max<std::size_t>(largest, matrix_.tiles[tile].n_slots());
+    if (groups_pay(tile, rows.size()))
+      combinations = std::max<std::size_t>(combinations, matrix_.tiles[tile].groups.n_slots());
+  }
   // Scores that are estimated first are looked at again when all output tiles are done.
   const std::size_t n_tiles = finder_.estimates() ? static_cast<std::size_t>(payload_.layout.n_tiles) : 1;
   for (ThreadScratch& s : scratch_) {
     s.histogram = Buffer<std::int32_t>(n_tiles * largest * static_cast<std::size_t>(payload_.layout.width));
     if (payload_.layout.packed) s.packed = Buffer<std::int32_t>(largest * payload_.layout.row_size());
+    s.combinations = Buffer<std::int32_t>(combinations * payload_.layout.row_size());
   }
 }
 
@@ -301,12 +309,14 @@ void HistogramSearch::build_histogram(std::size_t at, int output_tile, const Nod
   const std::vector<std::uint32_t>& positions = positions_[at];
   // Entries are those of all features of a tile: for few of them, each cell is cheaper to look at.
   const bool few = options_.features.mask != nullptr && positions.size() < kFewFeatures * tile.n_features();
-  const bool by_entry = tile.sparse && !few;
+  const bool by_group = !few && groups_pay(at, node.n_rows());
+  const bool by_entry = by_group || (tile.sparse && !few);
   const PayloadLayout& layout = payload_.layout;
+  std::int32_t* sums = layout.packed ? scratch.packed.data() : histogram;
   AccumulateTile job{};
   job.payload = payload_.tile(output_tile);
-  job.histogram = layout.packed ? scratch.packed.data() : histogram;
-  std::fill_n(job.histogram, tile.n_slots() * layout.row_size(), 0);
+  job.histogram = by_group ? scratch.combinations.data() : sums;
+  std::fill_n(job.histogram, (by_group ? tile.groups.n_slots() : tile.n_slots()) * layout.row_size(), 0);
   job.rows = rows_.data() + node.begin;
   job.n_rows = node.n_rows();
   job.codes = tile.codes.data();
@@ -318,13 +328,33 @@ void HistogramSearch::build_histogram(std::size_t at, int output_tile, const Nod
     job.n_positions = positions.size();
   }
   if (by_entry) {
-    job.row_begin = tile.row_begin.data();
-    job.entries = tile.entries.data();
-    job.entry_lines = tile.entry_lines();
+    const RowEntries& entries = by_group ? tile.groups.entries : tile.entries;
+    job.row_begin = entries.row_begin.data();
+    job.entries = entries.slots.data();
+    job.entry_lines = entries.lines();
   }
   histogram_kernels().accumulate(job);
-  if (layout.packed) histogram_kernels().unpack(job.histogram, nullptr, tile.n_slots(), histogram);
-  if (by_entry) complete_frequent_bins(tile, node.totals.data() + output_tile * layout.width, histogram);
+  if (by_group) {
+    const FeatureGroups& groups = tile.groups;
+    histogram_kernels().sum_groups({job.histogram, layout.width, layout.packed, groups.size(), groups.first.data(),
+                                    groups.slot_begin.data(), tile.slot_begin.data(), sums});
+  }
+  if (layout.packed) histogram_kernels().unpack(sums, nullptr, tile.n_slots(), histogram);
+  if (by_entry && tile.sparse) complete_frequent_bins(tile, node.totals.data() + output_tile * layout.width, histogram);
+}
+
+// Whether a histogram of combinations is the shorter way, with what they cost: each is cleared, and added to the bins
+// of its features.
+bool HistogramSearch::groups_pay(std::size_t at, std::size_t n_rows) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  const FeatureGroups& groups = tile.groups;
+  if (groups.entries.empty()) return false;
+  if (groups.n_slots() * payload_.layout.row_size() * sizeof(std::int32_t) > kMostCombinationBytes) return false;
+  const std::size_t n_features = options_.features.mask != nullptr ? positions_[at].size() : tile.n_features();
+  const std::size_t n_cells = tile.sparse ? tile.entries.slots.size() : matrix_.n_rows * n_features;
+  const double saved = static_cast<double>(n_cells) - static_cast<double>(groups.entries.slots.size());
+  return saved * static_cast<double>(n_rows) >
+         kCombinationCost * static_cast<double>(groups.n_slots()) * static_cast<double>(matrix_.n_rows);
 }
 
 void HistogramSearch::complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals,
@@ -332,7 +362,7 @@ void HistogramSearch::complete_frequent_bins(const FeatureTile& tile, const std:
   const auto width = static_cast<std::size_t>(payload_.layout.width);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     const std::uint32_t first = tile.slot_begin[position];
-    // The frequent bin itself is still 0.
+    // Of the frequent bin itself not all rows were visited.
     histogram_kernels().rest_of_bins(totals, histogram + first * width, tile.slot_begin[position + 1] - first,
                                      payload_.layout.width, histogram + tile.frequent_slot[position] * width);
   }

@@ -54,7 +54,8 @@ class HistogramSearch : public SplitSearch {
  private:
   struct ThreadScratch {
     Buffer<std::int32_t> histogram;
-    Buffer<std::int32_t> packed;  // that of a tile whose rows are packed
+    Buffer<std::int32_t> packed;        // that of a tile whose rows are packed
+    Buffer<std::int32_t> combinations;  // of the bins of a tile's groups
     NodeRows rows;
     SplitFinder::Scan built, derived;
     CategoryFinder::Scan built_categories, derived_categories;
@@ -83,6 +84,7 @@ class HistogramSearch : public SplitSearch {
                      Found& found);
   void build_histogram(std::size_t at, int output_tile, const Node& node, ThreadScratch& scratch,
                        std::int32_t* histogram) const;
+  bool groups_pay(std::size_t at, std::size_t n_rows) const;
   void complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals, std::int32_t* histogram) const;
 
   const BinnedMatrix& matrix_;

@@ -44,6 +44,10 @@ struct RowVector {
     for (int v = 0; v < kWide; ++v) reinterpret_cast<Wide*>(bin)[v] += wide[v];
     if (kRest != 0) *reinterpret_cast<Half*>(bin + kWide * kVectorBytes / 4) += half;
   }
+  void store(std::int32_t* to) const {
+    for (int v = 0; v < kWide; ++v) reinterpret_cast<Wide*>(to)[v] = wide[v];
+    if (kRest != 0) *reinterpret_cast<Half*>(to + kWide * kVectorBytes / 4) = half;
+  }
   static void prefetch(const std::int32_t* row) {
     for (std::size_t c = 0; c < kStride; c += 16) __builtin_prefetch(row + c);
   }

@@ -10,30 +10,44 @@ namespace {
 
 constexpr std::size_t kBlockRows = 1024;
 
-// Everything but the cells; of a sparse tile also where each row's entries begin.
+// Where each row's entries begin, and room for them.
+RowEntries empty_copy(const RowEntries& entries, const std::uint32_t* rows, std::size_t n_rows) {
+  RowEntries out;
+  if (entries.empty()) return out;
+  out.row_begin.assign(n_rows + 1, 0);
+  for (std::size_t i = 0; i < n_rows; ++i)
+    out.row_begin[i + 1] = out.row_begin[i] + entries.row_begin[rows[i] + 1] - entries.row_begin[rows[i]];
+  out.slots = Buffer<std::uint16_t>(out.row_begin.back());
+  return out;
+}
+
+// Everything but the cells.
 FeatureTile empty_copy(const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows) {
   FeatureTile out;
   static_cast<TileLayout&>(out) = tile;
   out.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));
-  if (tile.sparse) {
-    out.row_begin.assign(n_rows + 1, 0);
-    for (std::size_t i = 0; i < n_rows; ++i)
-      out.row_begin[i + 1] = out.row_begin[i] + tile.row_begin[rows[i] + 1] - tile.row_begin[rows[i]];
-    out.entries = Buffer<std::uint16_t>(out.row_begin.back());
-  }
+  out.entries = empty_copy(tile.entries, rows, n_rows);
+  out.groups.first = tile.groups.first;
+  out.groups.slot_begin = tile.groups.slot_begin;
+  out.groups.entries = empty_copy(tile.groups.entries, rows, n_rows);
   return out;
+}
+
+void copy_entries(const RowEntries& from, const std::uint32_t* rows, std::size_t begin, std::size_t end,
+                  RowEntries& to) {
+  if (from.empty()) return;
+  const std::uint16_t* slots = from.slots.data();
+  for (std::size_t i = begin; i < end; ++i)
+    std::copy(slots + from.row_begin[rows[i]], slots + from.row_begin[rows[i] + 1], to.slots.data() + to.row_begin[i]);
 }
 
 void copy_cells(const FeatureTile& from, const std::uint32_t* rows, std::size_t begin, std::size_t end,
                 FeatureTile& to) {
   const std::size_t row_bytes = from.n_features() * (from.wide ? 2 : 1);
-  for (std::size_t i = begin; i < end; ++i) {
+  for (std::size_t i = begin; i < end; ++i)
     std::memcpy(to.codes.data() + i * row_bytes, from.codes.data() + rows[i] * row_bytes, row_bytes);
-    if (!from.sparse) continue;
-    const std::uint16_t* entries = from.entries.data();
-    std::copy(entries + from.row_begin[rows[i]], entries + from.row_begin[rows[i] + 1],
-              to.entries.data() + to.row_begin[i]);
-  }
+  copy_entries(from.entries, rows, begin, end, to.entries);
+  copy_entries(from.groups.entries, rows, begin, end, to.groups.entries);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ Kind = Literal["dense", "sparse", "exact", "exact_leaf"]
 
 
 def random_problem(
-    seed: int, margin: float = 1e-9, kind: Kind | Literal["constrained", "packed"] = "dense"
+    seed: int, margin: float = 1e-9, kind: Kind | Literal["constrained", "packed", "grouped"] = "dense"
 ) -> Problem:
     """A small problem with a clear-cut tree: 5-200 rows, 1-6 features, 1-12 outputs, up to 64 bins, ties.
 
@@ -45,12 +45,14 @@ def random_problem(
     probabilities p are multiples of 2**-10: nothing is rounded, and the Hessian is a true one. "constrained"
     adds monotone constraints, interaction constraints or both. "packed" has so many rows and channels that
     the core packs three of them into a number (core/payload.hpp), and numbers that are exact on its coarser
-    grid.
+    grid. "grouped" has neighbouring features of so few bins, and so many rows, that the core visits the
+    combinations of their bins (core/entries.hpp); a few of these problems are packed as well.
     """
     rng = np.random.default_rng(seed)
     while True:
-        problem = _draw_packed(rng) if kind == "packed" else _draw_dense(rng)
-        if kind == "packed":
+        draw = {"packed": _draw_packed, "grouped": _draw_grouped}.get(kind, _draw_dense)
+        problem = draw(rng)
+        if kind in ("packed", "grouped"):
             if rng.random() < 0.2:
                 problem = _with_sparse_leaves(rng, problem)
         elif kind == "sparse":
@@ -261,6 +263,36 @@ def _draw_packed(rng: np.random.Generator) -> Problem:
         hessian=hessian,
         weight=None,
         rules=_draw_rules(rng, m, d),
+    )
+
+
+def _draw_grouped(rng: np.random.Generator) -> Problem:
+    """Two to nine features of up to eight bins; each is like its neighbour in most rows, or in few."""
+    problem = _draw_packed(rng)
+    n = len(problem.codes)
+    if rng.random() < 0.8:
+        n, d = int(rng.integers(1500, 4000)), int(rng.integers(1, 30))
+        gradient = _on_grid(rng.normal(size=(n, d)))
+        hessian = _on_grid(rng.random((n, d))) if rng.random() < 0.6 else None
+        weight = rng.integers(1, 5, size=n).astype(np.float64) if rng.random() < 0.3 else None
+        problem = replace(problem, gradient=gradient, hessian=hessian, weight=weight)
+    m = int(rng.integers(2, 10))
+    columns = [_draw_column(rng, n, int(rng.choice([2, 4, 8]))) for _ in range(m)]
+    of_most = float(rng.choice([0.0, 0.7, 0.9]))  # rows whose cells are all in the first bin
+    alike = rng.random(n) < of_most
+    for codes, n_bins, has_missing in columns:
+        codes[alike & (rng.random(n) < 0.95)] = 0
+        if rng.random() < 0.2:
+            codes[:] = np.minimum(columns[0][0], n_bins if has_missing else n_bins - 1)
+    codes = np.stack([column[0] for column in columns], axis=1)
+    effect = np.rint(rng.normal(size=problem.n_outputs)) * (codes[:, [m - 1]] > 0)
+    return replace(
+        problem,
+        codes=codes,
+        n_value_bins=np.array([column[1] for column in columns]),
+        has_missing=np.array([column[2] for column in columns]),
+        gradient=np.clip(problem.gradient + effect, -4, 4),
+        rules=_draw_rules(rng, m, problem.n_outputs),
     )
 
 

@@ -469,3 +469,53 @@ def test_other_rows_need_the_same_columns():
         matrix.encode(np.zeros((3, 3)), 1)
     with pytest.raises(ValueError, match="feature"):
         matrix.cuts(2)
+
+
+# ---- Groups of features -------------------------------------------------------------------------------
+
+
+def few_values(n=20_000, n_features=6, n_values=8, share_of_zero=0.0, alike=False):
+    """With `alike` the same rows are 0 in all columns, else each column has its own."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, n_values, (n, n_features)).astype(np.float32)
+    X[np.broadcast_to(rng.random((n, 1 if alike else n_features)) < share_of_zero, X.shape)] = 0
+    return X
+
+
+@pytest.mark.parametrize("share_of_zero", [0.0, 0.8])
+def test_neighbours_of_few_bins_are_a_group(share_of_zero):
+    X = few_values(share_of_zero=share_of_zero, alike=True)
+    assert bin_table(X, None, 255, 1).feature_groups().tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_as_many_features_are_a_group_as_have_256_combinations_of_bins():
+    assert np.bincount(
+        bin_table(few_values(n_values=2, n_features=20), None, 255, 1).feature_groups()
+    ).tolist() == [
+        8,
+        8,
+        4,
+    ]
+
+
+def test_a_feature_of_many_bins_is_none_of_a_group():
+    X = few_values()
+    X[:, 2] = np.random.default_rng(1).normal(size=len(X))
+    assert bin_table(X, None, 255, 1).feature_groups().tolist() == [0, 0, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [few_values(n=200), few_values(share_of_zero=0.97), few_values(n_values=100)],
+    ids=["few rows", "rare", "many"],
+)
+def test_groups_that_save_nothing_are_none(X):
+    assert (bin_table(X, None, 255, 1).feature_groups() == -1).all()
+
+
+def test_groups_depend_neither_on_threads_nor_on_the_rows_taken():
+    X = few_values(share_of_zero=0.5, alike=True)
+    matrix = bin_table(X, None, 255, 1)
+    np.testing.assert_array_equal(bin_table(X, None, 255, 2).feature_groups(), matrix.feature_groups())
+    taken = matrix.take(np.arange(0, 300, dtype=np.uint32), 1)
+    np.testing.assert_array_equal(taken.feature_groups(), matrix.feature_groups())

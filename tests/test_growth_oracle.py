@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from oracle import Problem, grow_tree, score, sums
+from polyleaf._core import BinnedMatrix
 from polyleaf.constraints import interaction_groups
 from polyleaf.data.binning import bin_table
 from polyleaf.growth.sampling import FeatureSample
@@ -25,10 +26,14 @@ def table_of(problem: Problem) -> npt.NDArray[np.float64]:
     return table
 
 
-def grow(problem: Problem, n_threads: int = 1, **grower: int) -> Tree:
-    rules = problem.rules
+def bins_of(problem: Problem, n_threads: int = 1) -> BinnedMatrix:
     categorical = None if problem.categorical is None else problem.categorical.astype(np.uint8)
-    matrix = bin_table(table_of(problem), problem.weight, 255, n_threads, categorical)
+    return bin_table(table_of(problem), problem.weight, 255, n_threads, categorical)
+
+
+def grow(problem: Problem, n_threads: int = 1, matrix: BinnedMatrix | None = None, **grower: int) -> Tree:
+    rules = problem.rules
+    matrix = bins_of(problem, n_threads) if matrix is None else matrix
     tree_rules = TreeRules(
         max_depth=rules.max_depth,
         max_leaves=rules.max_leaves,
@@ -110,6 +115,28 @@ def test_packed_sums_grow_the_oracles_tree(block: int) -> None:
     for seed in range(10 * block, 10 * (block + 1)):
         problem = random_problem(seed, kind="packed")
         assert_same_tree(problem, grow(problem, n_threads=1 + block % 3))
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_groups_of_features_grow_the_oracles_tree(block: int) -> None:
+    """Also on a part of the rows of a larger table."""
+    n_grouped = 0
+    for seed in range(10 * block, 10 * (block + 1)):
+        problem = random_problem(seed, kind="grouped")
+        n_threads = 1 + block % 3
+        matrix = bins_of(problem, n_threads)
+        groups = matrix.feature_groups()
+        n_grouped += len(np.unique(groups)) < len(groups) and groups[0] >= 0
+        assert_same_tree(problem, grow(problem, n_threads, matrix))
+        n = len(problem.codes)
+        twice = replace(
+            problem,
+            codes=np.tile(problem.codes, (2, 1)),
+            weight=None if problem.weight is None else np.tile(problem.weight, 2),
+        )
+        last = bins_of(twice, n_threads).take(np.arange(n, 2 * n, dtype=np.uint32), n_threads)
+        assert_same_tree(problem, grow(problem, n_threads, last))
+    assert n_grouped >= 5
 
 
 @pytest.mark.parametrize("block", range(8))

@@ -332,15 +332,18 @@ def test_instruction_sets_give_the_same_bits(kind, weighted, instructions):
     assert_same_bits(expected, estimator(kind, **settings).fit(X, y, weight), X)
 
 
-@pytest.fixture(scope="module")
-def ten_classes():
-    """So many rows and classes that three channels share a number (core/payload.hpp)."""
+@pytest.fixture(scope="module", params=[40, 8], ids=["40 bins", "8 bins"])
+def ten_classes(request):
+    """So many rows and classes that three channels share a number (core/payload.hpp).
+
+    Of 8 bins, combinations are visited (core/entries.hpp).
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(9000, 6)).astype(np.float32)
     X[:, 0] = np.where(rng.random(9000) < 0.8, 0.0, X[:, 0])
     X[rng.random(X.shape) < 0.05] = np.nan
     y = np.nan_to_num(3 * X[:, 0] + X[:, 1] * X[:, 2]).astype(int) % 10
-    settings = {"n_estimators": 10, "max_depth": 7, "max_leaves": 50, "max_bins": 40}
+    settings = {"n_estimators": 10, "max_depth": 7, "max_leaves": 50, "max_bins": request.param}
     return X, y, settings, estimator("multiclass", **settings).fit(X, y)
 
 
