@@ -58,6 +58,7 @@ struct BinsTile {
   double shared_unit;
   double shared_lambda;
   double least_weight;  // of a child, where all outputs share the Hessian
+  float bar;            // an estimate that others have reached; 0: none
 };
 
 // The score terms of one tile of outputs for one candidate, side by side.
@@ -87,7 +88,8 @@ struct Kernels {
   // The same scores to about six digits, but for a common factor. Without L1 regularisation, and with moderate terms.
   // Returns the highest of the estimates added to; 0 where no candidate is allowed.
   float (*estimate)(const ScanTile& tile);
-  // The highest estimate of any candidate of a feature; 0: none is allowed.
+  // The highest estimate of any candidate of a feature; 0: none is allowed. Candidates that stay below the bar by more
+  // than an estimate's error need not be looked at.
   float (*highest_estimate)(const BinsTile& tile);
   double (*terms)(const TermsTile& tile);  // returns the sum of both sides
   // out (rows x columns) = values (rows x n) times matrix, which stands column by column, `matrix_stride` floats apart

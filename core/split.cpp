@@ -403,13 +403,16 @@ void SplitFinder::estimate_features(Scan& scan, const FeatureTile& tile, const s
   job.shared_unit = payload_.hessian_unit[0];
   job.shared_lambda = rules_.reg_lambda;
   job.least_weight = rules_.min_child_weight;
+  float bar = scan.bar;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (!allowed(scan, tile.features[position])) continue;
     const std::uint32_t first = tile.slot_begin[position];
     job.terms.histogram = histogram + first * static_cast<std::size_t>(layout.width);
     job.terms.missing = missing_bin(tile, position, histogram);
     job.n_bins = tile.value_end[position] - first;
+    job.bar = bar > kSmallestEstimate ? bar : 0.0f;
     scan.highest[position] = kernels().highest_estimate(job);
+    bar = std::max(bar, scan.highest[position]);
   }
 }
 

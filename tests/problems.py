@@ -33,7 +33,9 @@ Kind = Literal["dense", "sparse", "exact", "exact_leaf"]
 
 
 def random_problem(
-    seed: int, margin: float = 1e-9, kind: Kind | Literal["constrained", "packed", "grouped"] = "dense"
+    seed: int,
+    margin: float = 1e-9,
+    kind: Kind | Literal["constrained", "packed", "grouped", "many_bins"] = "dense",
 ) -> Problem:
     """A small problem with a clear-cut tree: 5-200 rows, 1-6 features, 1-12 outputs, up to 64 bins, ties.
 
@@ -46,13 +48,14 @@ def random_problem(
     adds monotone constraints, interaction constraints or both. "packed" has so many rows and channels that
     the core packs three of them into a number (core/payload.hpp), and numbers that are exact on its coarser
     grid. "grouped" has neighbouring features of so few bins, and so many rows, that the core visits the
-    combinations of their bins (core/entries.hpp); a few of these problems are packed as well.
+    combinations of their bins (core/entries.hpp); a few of these problems are packed as well. "many_bins" has
+    32 to 200 bins a feature, and features that are nearly as good as others.
     """
     rng = np.random.default_rng(seed)
     while True:
-        draw = {"packed": _draw_packed, "grouped": _draw_grouped}.get(kind, _draw_dense)
-        problem = draw(rng)
-        if kind in ("packed", "grouped"):
+        draw = {"packed": _draw_packed, "grouped": _draw_grouped, "many_bins": _draw_many_bins}
+        problem = draw.get(kind, _draw_dense)(rng)
+        if kind in ("packed", "grouped", "many_bins"):
             if rng.random() < 0.2:
                 problem = _with_sparse_leaves(rng, problem)
         elif kind == "sparse":
@@ -293,6 +296,30 @@ def _draw_grouped(rng: np.random.Generator) -> Problem:
         has_missing=np.array([column[2] for column in columns]),
         gradient=np.clip(problem.gradient + effect, -4, 4),
         rules=_draw_rules(rng, m, problem.n_outputs),
+    )
+
+
+def _draw_many_bins(rng: np.random.Generator) -> Problem:
+    """What one feature says of the gradient, others say with a few more mistakes."""
+    n, m, d = int(rng.integers(500, 2000)), int(rng.integers(2, 6)), int(rng.integers(1, 33))
+    n_bins = rng.integers(32, 201, size=m)
+    position = rng.random(n)
+    wrong = rng.random((m, n)) < rng.choice([0.0, 0.01, 0.1, 1.0], size=(m, 1))
+    codes = (np.where(wrong, rng.random((m, n)), position) * n_bins[:, np.newaxis]).astype(np.int64).T
+    has_missing = rng.random(m) < 0.4
+    codes = np.where((rng.random((n, m)) < 0.1) & has_missing, n_bins, codes)
+    effect = np.rint(4 * rng.normal(size=(3, d))) / 4  # a smooth one, a step and a bump
+    shape = np.stack([np.rint(16 * position) / 16, position > rng.random(), abs(position - 0.6) < 0.05])
+    gradient = _on_grid(rng.normal(size=(n, d)) + shape.T @ (effect * rng.integers(0, 2, size=(3, 1))))
+    hessian = _on_grid(rng.random((n, d)) * rng.choice([0.25, 2.0])) if rng.random() < 0.6 else None
+    return Problem(
+        codes=codes,
+        n_value_bins=n_bins,
+        has_missing=has_missing,
+        gradient=gradient,
+        hessian=hessian,
+        weight=rng.integers(1, 5, size=n).astype(np.float64) if rng.random() < 0.3 else None,
+        rules=_draw_rules(rng, m, d),
     )
 
 

@@ -140,6 +140,14 @@ def test_groups_of_features_grow_the_oracles_tree(block: int) -> None:
 
 
 @pytest.mark.parametrize("block", range(8))
+def test_many_bins_grow_the_oracles_tree(block: int) -> None:
+    """Bins are passed over where a bound says that others are better."""
+    for seed in range(25 * block, 25 * (block + 1)):
+        problem = random_problem(seed, kind="many_bins")
+        assert_same_tree(problem, grow(problem, n_threads=1 + block % 3))
+
+
+@pytest.mark.parametrize("block", range(8))
 def test_sparse_leaves_are_the_oracles(block: int) -> None:
     """Algorithms 3 and 4: the splits, and the outputs that each leaf holds."""
     for seed in range(30 * block, 30 * (block + 1)):
