@@ -279,30 +279,48 @@ Term term_of(const std::string& name) {
 
 // Rows of `values` times a matrix given by its columns (the rows of `columns`), padded with zeros to multiples of 16.
 // With `weight` also, per row, the weighted sum of a term of its values, while these are in the cache.
-void project(const RowMatrix<float>& values, const Matrix<float>& columns, OutMatrix<float>& out, int n_threads,
-             const std::optional<Vector<double>>& weight, const std::string& term,
-             std::optional<OutVector<double>>& sums) {
-  constexpr std::size_t kBlockCells = std::size_t{1} << 16;
-  const std::size_t n = values.shape(0), d = values.shape(1), k = columns.shape(0);
-  expect(columns.shape(1) >= d && columns.shape(1) % 16 == 0 && out.shape(0) == n && out.shape(1) == k &&
-             (values.stride(1) == 1 || d == 1),
-         "the matrix does not fit");
-  expect(weight.has_value() == sums.has_value(), "weights and sums: both or none");
-  expect(!weight || (weight->shape(0) == d && sums->shape(0) == n), "arrays differ in size");
-  const Term kind = term_of(term);
-  const std::size_t block_rows = std::clamp<std::size_t>(kBlockCells / std::max<std::size_t>(1, d), 8, 256);
-  const auto stride = static_cast<std::size_t>(values.stride(0));
-  nb::gil_scoped_release release;
-  parallel_for(n * d < kParallelWork ? 1 : n_threads, (n + block_rows - 1) / block_rows, [&](std::size_t block, int) {
-    const std::size_t begin = block * block_rows;
-    const std::size_t end = std::min(n, begin + block_rows);
-    kernels().project(values.data(), stride, begin, end, static_cast<int>(d), columns.data(), columns.shape(1),
-                      static_cast<int>(k), out.data());
-    if (weight)
-      kernels().weighted_sums(values.data(), stride, begin, end, static_cast<int>(d), weight->data(), kind,
-                              sums->data());
-  });
-}
+// Sums of the rows' gradients with the arrays they go to.
+class Mixtures {
+ public:
+  Mixtures(Matrix<float> columns, OutMatrix<float> out, std::optional<Vector<double>> share, const std::string& term,
+           std::optional<OutVector<double>> sums)
+      : columns_(std::move(columns)),
+        out_(std::move(out)),
+        share_(std::move(share)),
+        term_(term_of(term)),
+        sums_(std::move(sums)) {
+    expect(columns_.shape(1) % 16 == 0 && out_.shape(1) == columns_.shape(0), "the matrix does not fit");
+    expect(share_.has_value() == sums_.has_value(), "shares and sums: both or none");
+    expect(!sums_ || sums_->shape(0) == out_.shape(0), "arrays differ in size");
+  }
+
+  RowMixtures of(std::size_t n_rows, std::size_t n_outputs) {
+    expect(out_.shape(0) == n_rows && columns_.shape(1) >= n_outputs && (!share_ || share_->shape(0) == n_outputs),
+           "mixtures of other rows or outputs");
+    return {columns_.data(),
+            columns_.shape(1),
+            static_cast<int>(columns_.shape(0)),
+            out_.data(),
+            share_ ? share_->data() : nullptr,
+            term_,
+            sums_ ? sums_->data() : nullptr};
+  }
+
+  void make(const RowMatrix<float>& values, int n_threads) {
+    const std::size_t n = values.shape(0), d = values.shape(1);
+    expect(values.stride(1) == 1 || d == 1, "rows are to be in one piece");
+    const RowMixtures mixtures = of(n, d);
+    nb::gil_scoped_release release;
+    mix_rows(mixtures, values.data(), static_cast<std::size_t>(values.stride(0)), n, static_cast<int>(d), n_threads);
+  }
+
+ private:
+  Matrix<float> columns_;
+  OutMatrix<float> out_;
+  std::optional<Vector<double>> share_;
+  Term term_;
+  std::optional<OutVector<double>> sums_;
+};
 
 // Per row: the weighted sum of a term of its values.
 void weighted_sums(const RowMatrix<float>& values, const Vector<double>& weight, const std::string& term,
@@ -644,18 +662,19 @@ class TreeOfRows {
   Vector<double> unit_;
 };
 
-LeafValues values_or_none(const TreeOfRows* tree, const OutMatrix<double>& raw) {
-  return tree == nullptr ? LeafValues{} : tree->of(raw.shape(0), raw.shape(1));
+OnTheWay both(const TreeOfRows* tree, Mixtures* mixtures, const OutMatrix<double>& raw) {
+  const std::size_t n = raw.shape(0), d = raw.shape(1);
+  return {tree == nullptr ? LeafValues{} : tree->of(n, d), mixtures == nullptr ? RowMixtures{} : mixtures->of(n, d)};
 }
 
 void squared_error(OutMatrix<double>& raw, const Matrix<double>& y, const Vector<double>& unit,
-                   OutMatrix<float>& gradient, int n_threads, const TreeOfRows* tree) {
+                   OutMatrix<float>& gradient, int n_threads, const TreeOfRows* tree, Mixtures* mixtures) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
   expect(y.shape(0) == n && y.shape(1) == d && unit.shape(0) == d && gradient.shape(0) == n && gradient.shape(1) == d,
          "arrays of rows x outputs");
-  const LeafValues added = values_or_none(tree, raw);
+  const OnTheWay also = both(tree, mixtures, raw);
   nb::gil_scoped_release release;
-  squared_error_gradients(added, raw.data(), y.data(), unit.data(), n, static_cast<int>(d), gradient.data(), n_threads);
+  squared_error_gradients(also, raw.data(), y.data(), unit.data(), n, static_cast<int>(d), gradient.data(), n_threads);
 }
 
 void clipped_squared_error(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
@@ -669,7 +688,7 @@ void clipped_squared_error(const Matrix<double>& raw, const Matrix<double>& y, O
 
 void softmax(OutMatrix<double>& raw, const Vector<std::int32_t>& label, const std::string& curvature,
              OutMatrix<float>& gradient, std::optional<OutMatrix<float>>& hessian, int n_threads,
-             const TreeOfRows* tree) {
+             const TreeOfRows* tree, Mixtures* mixtures) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
   expect(label.shape(0) == n && gradient.shape(0) == n && gradient.shape(1) == d &&
              (!hessian || (hessian->shape(0) == n && hessian->shape(1) == d)),
@@ -678,21 +697,21 @@ void softmax(OutMatrix<double>& raw, const Vector<std::int32_t>& label, const st
     expect(label.data()[i] >= 0 && static_cast<std::size_t>(label.data()[i]) < d, "a label is out of range");
   const Term kind = term_of(curvature);
   expect(kind != Term::kItself && kind != Term::kSquare, "unknown curvature");
-  const LeafValues added = values_or_none(tree, raw);
+  const OnTheWay also = both(tree, mixtures, raw);
   nb::gil_scoped_release release;
-  softmax_gradients(added, raw.data(), label.data(), kind, n, static_cast<int>(d), gradient.data(),
+  softmax_gradients(also, raw.data(), label.data(), kind, n, static_cast<int>(d), gradient.data(),
                     hessian ? hessian->data() : nullptr, n_threads);
 }
 
 void logistic(OutMatrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
-              std::optional<OutMatrix<float>>& hessian, int n_threads, const TreeOfRows* tree) {
+              std::optional<OutMatrix<float>>& hessian, int n_threads, const TreeOfRows* tree, Mixtures* mixtures) {
   const std::size_t n = raw.shape(0), d = raw.shape(1);
   expect(y.shape(0) == n && y.shape(1) == d && gradient.shape(0) == n && gradient.shape(1) == d &&
              (!hessian || (hessian->shape(0) == n && hessian->shape(1) == d)),
          "arrays of rows x outputs");
-  const LeafValues added = values_or_none(tree, raw);
+  const OnTheWay also = both(tree, mixtures, raw);
   nb::gil_scoped_release release;
-  logistic_gradients(added, raw.data(), y.data(), n, static_cast<int>(d), gradient.data(),
+  logistic_gradients(also, raw.data(), y.data(), n, static_cast<int>(d), gradient.data(),
                      hessian ? hessian->data() : nullptr, n_threads);
 }
 
@@ -842,19 +861,23 @@ NB_MODULE(_core, m) {
       .def("add", &ForestPredictor::add, "table"_a, "begin"_a, "end"_a, "raw"_a.noconvert(), "n_threads"_a)
       .def("apply", &ForestPredictor::apply, "table"_a, "begin"_a, "end"_a, "n_threads"_a);
 
-  m.def("project", &project, "values"_a, "columns"_a, "out"_a.noconvert(), "n_threads"_a, "weight"_a = nb::none(),
-        "term"_a = "itself", "sums"_a.noconvert() = nb::none());
+  nb::class_<Mixtures>(m, "Mixtures", "Weighted sums of each row's gradients, and of a term of them.")
+      .def(nb::init<Matrix<float>, OutMatrix<float>, std::optional<Vector<double>>, const std::string&,
+                    std::optional<OutVector<double>>>(),
+           "columns"_a, "out"_a.noconvert(), "share"_a = nb::none(), "term"_a = "itself",
+           "sums"_a.noconvert() = nb::none())
+      .def("make", &Mixtures::make, "values"_a, "n_threads"_a);
   m.def("weighted_sums", &weighted_sums, "values"_a, "weight"_a, "term"_a, "out"_a.noconvert(), "n_threads"_a);
   nb::class_<TreeOfRows>(m, "TreeOfRows", "A tree that the next pass over the scores of its rows adds to them.")
       .def(nb::init<Vector<std::uint32_t>, Matrix<float>, Vector<double>>(), "leaf"_a, "values"_a, "unit"_a)
       .def("add_to", &TreeOfRows::add_to, "raw"_a.noconvert(), "n_threads"_a);
   m.def("squared_error", &squared_error, "raw"_a.noconvert(), "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a,
-        "tree"_a.none() = nb::none());
+        "tree"_a.none() = nb::none(), "mixtures"_a.none() = nb::none());
   m.def("clipped_squared_error", &clipped_squared_error, "raw"_a, "y"_a, "gradient"_a.noconvert(), "n_threads"_a);
   m.def("softmax", &softmax, "raw"_a.noconvert(), "label"_a, "curvature"_a, "gradient"_a.noconvert(),
-        "hessian"_a.noconvert().none(), "n_threads"_a, "tree"_a.none() = nb::none());
+        "hessian"_a.noconvert().none(), "n_threads"_a, "tree"_a.none() = nb::none(), "mixtures"_a.none() = nb::none());
   m.def("logistic", &logistic, "raw"_a.noconvert(), "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(),
-        "n_threads"_a, "tree"_a.none() = nb::none());
+        "n_threads"_a, "tree"_a.none() = nb::none(), "mixtures"_a.none() = nb::none());
   m.def("softmax_probabilities", &predict_probabilities<softmax_probabilities>, "raw"_a, "out"_a.noconvert(),
         "n_threads"_a);
   m.def("logistic_probabilities", &predict_probabilities<logistic_probabilities>, "raw"_a, "out"_a.noconvert(),

@@ -22,49 +22,73 @@ void over_rows(std::size_t n_rows, int n_outputs, int n_threads, Body&& body) {
                [&](std::size_t block, int) { body(block * rows, std::min(n_rows, (block + 1) * rows)); });
 }
 
-// The same with a tree that is added first, to rows that then are in the cache.
+// Runs body(begin, end) on a few rows at a time, to which a tree is added first: they then are in the cache.
 template <class Body>
-void over_rows(const LeafValues& tree, double* raw, std::size_t n_rows, int n_outputs, int n_threads, Body&& body) {
+void after_tree(const LeafValues& tree, std::size_t begin, std::size_t end, int n_outputs, double* raw, Body&& body) {
+  if (tree.leaf == nullptr) return body(begin, end);
+  const std::size_t step = std::max<std::size_t>(1, kNearCells / static_cast<std::size_t>(n_outputs));
+  for (std::size_t row = begin; row < end; row += step) {
+    const std::size_t last = std::min(end, row + step);
+    kernels().add_leaves(tree.leaf, tree.values, tree.unit, row, last, n_outputs, raw);
+    body(row, last);
+  }
+}
+
+void mix(const RowMixtures& m, const float* values, std::size_t stride, std::size_t begin, std::size_t end,
+         int n_outputs) {
+  kernels().project(values, stride, begin, end, n_outputs, m.columns, m.column_stride, m.n_columns, m.out);
+  if (m.share != nullptr) kernels().weighted_sums(values, stride, begin, end, n_outputs, m.share, m.term, m.sums);
+}
+
+// Adds the tree, has body(begin, end) make the gradients, and makes mixtures of them.
+template <class Body>
+void pass_over(const OnTheWay& also, double* raw, const float* gradient, std::size_t n_rows, int n_outputs,
+               int n_threads, Body&& body) {
   over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
-    if (tree.leaf == nullptr) return body(begin, end);
-    const std::size_t step = std::max<std::size_t>(1, kNearCells / static_cast<std::size_t>(n_outputs));
-    for (std::size_t row = begin; row < end; row += step) {
-      const std::size_t last = std::min(end, row + step);
-      kernels().add_leaves(tree.leaf, tree.values, tree.unit, row, last, n_outputs, raw);
-      body(row, last);
-    }
+    after_tree(also.tree, begin, end, n_outputs, raw, body);
+    if (also.mixtures.columns != nullptr)
+      mix(also.mixtures, gradient, static_cast<std::size_t>(n_outputs), begin, end, n_outputs);
   });
 }
 
 }  // namespace
 
 void add_leaf_values(const LeafValues& tree, std::size_t n_rows, int n_outputs, double* raw, int n_threads) {
-  over_rows(tree, raw, n_rows, n_outputs, n_threads, [](std::size_t, std::size_t) {});
+  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+    after_tree(tree, begin, end, n_outputs, raw, [](std::size_t, std::size_t) {});
+  });
 }
 
-void squared_error_gradients(const LeafValues& tree, double* raw, const double* y, const double* unit,
-                             std::size_t n_rows, int n_outputs, float* gradient, int n_threads) {
+void mix_rows(const RowMixtures& mixtures, const float* values, std::size_t stride, std::size_t n_rows, int n_outputs,
+              int n_threads) {
+  const std::size_t n_cells = n_rows * static_cast<std::size_t>(n_outputs);
+  over_rows(n_rows, n_outputs, n_cells < kParallelWork ? 1 : n_threads,
+            [&](std::size_t begin, std::size_t end) { mix(mixtures, values, stride, begin, end, n_outputs); });
+}
+
+void squared_error_gradients(const OnTheWay& also, double* raw, const double* y, const double* unit, std::size_t n_rows,
+                             int n_outputs, float* gradient, int n_threads) {
   const auto d = static_cast<std::size_t>(n_outputs);
   std::vector<double> inverse(d);  // units are powers of two: scaling first is exact and cannot overflow
   for (std::size_t j = 0; j < d; ++j) inverse[j] = 1.0 / unit[j];
-  over_rows(tree, raw, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+  pass_over(also, raw, gradient, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row)
       for (std::size_t j = 0; j < d; ++j)
         gradient[row * d + j] = static_cast<float>(raw[row * d + j] * inverse[j] - y[row * d + j] * inverse[j]);
   });
 }
 
-void softmax_gradients(const LeafValues& tree, double* raw, const std::int32_t* label, Term curvature,
-                       std::size_t n_rows, int n_outputs, float* gradient, float* hessian, int n_threads) {
-  over_rows(tree, raw, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+void softmax_gradients(const OnTheWay& also, double* raw, const std::int32_t* label, Term curvature, std::size_t n_rows,
+                       int n_outputs, float* gradient, float* hessian, int n_threads) {
+  pass_over(also, raw, gradient, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
     kernels().softmax(raw, label, curvature, begin, end, n_outputs, gradient, hessian);
   });
 }
 
-void logistic_gradients(const LeafValues& tree, double* raw, const double* y, std::size_t n_rows, int n_outputs,
+void logistic_gradients(const OnTheWay& also, double* raw, const double* y, std::size_t n_rows, int n_outputs,
                         float* gradient, float* hessian, int n_threads) {
   const auto d = static_cast<std::size_t>(n_outputs);
-  over_rows(tree, raw, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+  pass_over(also, raw, gradient, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
     kernels().logistic(raw, y, begin * d, end * d, gradient, hessian);
   });
 }

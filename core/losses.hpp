@@ -15,17 +15,37 @@ struct LeafValues {
   const double* unit = nullptr;         // per output: what the values are multiples of
 };
 
+// Sums of each row's gradients, to be made while they are in the cache.
+struct RowMixtures {
+  const float* columns = nullptr;  // coefficients, mixture by mixture (`Kernels::project`); null: there are none
+  std::size_t column_stride = 0;
+  int n_columns = 0;
+  float* out = nullptr;           // rows x mixtures
+  const double* share = nullptr;  // per output: weights of the sums of terms; null: these are not wanted
+  Term term = Term::kItself;
+  double* sums = nullptr;  // per row
+};
+
+void mix_rows(const RowMixtures& mixtures, const float* values, std::size_t stride, std::size_t n_rows, int n_outputs,
+              int n_threads);
+
+// What a pass over the scores does besides making gradients.
+struct OnTheWay {
+  LeafValues tree;
+  RowMixtures mixtures;
+};
+
 void add_leaf_values(const LeafValues& tree, std::size_t n_rows, int n_outputs, double* raw, int n_threads);
 
 // Gradient of 1/2 (raw - y)^2 in multiples of each output's unit; the Hessian is 1.
-void squared_error_gradients(const LeafValues& tree, double* raw, const double* y, const double* unit,
-                             std::size_t n_rows, int n_outputs, float* gradient, int n_threads);
+void squared_error_gradients(const OnTheWay& also, double* raw, const double* y, const double* unit, std::size_t n_rows,
+                             int n_outputs, float* gradient, int n_threads);
 
 // A Hessian of null is not wanted.
-void softmax_gradients(const LeafValues& tree, double* raw, const std::int32_t* label, Term curvature,
-                       std::size_t n_rows, int n_outputs, float* gradient, float* hessian, int n_threads);
+void softmax_gradients(const OnTheWay& also, double* raw, const std::int32_t* label, Term curvature, std::size_t n_rows,
+                       int n_outputs, float* gradient, float* hessian, int n_threads);
 
-void logistic_gradients(const LeafValues& tree, double* raw, const double* y, std::size_t n_rows, int n_outputs,
+void logistic_gradients(const OnTheWay& also, double* raw, const double* y, std::size_t n_rows, int n_outputs,
                         float* gradient, float* hessian, int n_threads);
 
 // Probabilities of classes that exclude each other.

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from polyleaf import PolyleafClassifier, _core
+from polyleaf.growth.arrays import CpuArrays
+from polyleaf.losses.base import OnTheWay
 from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy
 from polyleaf.losses.cross_entropy import CrossEntropy
 from polyleaf.losses.quantile import Quantile
@@ -67,7 +69,9 @@ def test_gradients_after_a_tree(name, with_hessian, n_threads):
     make, y = LOSSES[name]
     raw = RAW.copy()
     tree = _core.TreeOfRows(LEAF, VALUES, UNIT)
-    gradient, hessian = make().gradients_after(tree, y, raw, n_threads, with_hessian=with_hessian)
+    gradient, hessian = make().gradients_with(
+        OnTheWay(tree, None), y, raw, n_threads, with_hessian=with_hessian
+    )
     np.testing.assert_array_equal(raw, SCORES)
     expected, expected_hessian = make().gradients(y, SCORES.copy(), 1)
     np.testing.assert_array_equal(gradient, expected)
@@ -75,6 +79,48 @@ def test_gradients_after_a_tree(name, with_hessian, n_threads):
         np.testing.assert_array_equal(hessian, expected_hessian)
     else:
         assert hessian is None
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+@pytest.mark.parametrize("with_tree", [False, True])
+@pytest.mark.parametrize("name", LOSSES)
+def test_mixtures_of_the_gradients(name, with_tree, n_threads):
+    """Made on the way, or afterwards: the same numbers."""
+    make, y = LOSSES[name]
+    matrix = np.random.default_rng(0).normal(size=(RAW.shape[1], 2))
+    share = np.random.default_rng(1).random(RAW.shape[1])
+    arrays = CpuArrays(n_threads)
+    mixtures = arrays.mixtures(len(RAW), matrix, share, "p(1-p)")
+    mixtures.mixed[:] = np.nan
+    mixtures.sums[:] = np.nan
+    tree = _core.TreeOfRows(LEAF, VALUES, UNIT) if with_tree else None
+    gradient, _ = make().gradients_with(
+        OnTheWay(tree, mixtures.core), y, RAW.copy(), n_threads, with_hessian=False
+    )
+    np.testing.assert_allclose(mixtures.mixed, gradient @ matrix, rtol=1e-4, atol=1e-5)
+    mixed, sums = CpuArrays().project_and_sum(gradient, matrix, share, "p(1-p)")
+    np.testing.assert_array_equal(mixtures.mixed, mixed)
+    np.testing.assert_array_equal(mixtures.sums, sums)
+    np.testing.assert_array_equal(mixtures.mixed, CpuArrays().project(gradient, matrix))
+    np.testing.assert_array_equal(mixtures.sums, CpuArrays().row_sums(gradient, share, "p(1-p)"))
+
+
+def test_mixtures_that_do_not_fit_are_refused():
+    columns, out = np.zeros((2, 16), dtype=np.float32), np.empty((len(RAW), 2), dtype=np.float32)
+    with pytest.raises(ValueError, match="matrix does not fit"):
+        _core.Mixtures(columns[:, :15].copy(), out)
+    with pytest.raises(ValueError, match="matrix does not fit"):
+        _core.Mixtures(columns[:1], out)
+    with pytest.raises(ValueError, match="both or none"):
+        _core.Mixtures(columns, out, np.ones(RAW.shape[1]))
+    with pytest.raises(ValueError, match="differ in size"):
+        _core.Mixtures(columns, out, np.ones(RAW.shape[1]), "itself", np.empty(len(RAW) - 1))
+    gradient = np.zeros(RAW.shape, dtype=np.float32)
+    for values in (gradient[1:], np.zeros((len(RAW), 17), dtype=np.float32)):
+        with pytest.raises(ValueError, match="other rows or outputs"):
+            _core.Mixtures(columns, out).make(values, 1)
+    with pytest.raises(ValueError, match="in one piece"):
+        _core.Mixtures(columns, out).make(np.asfortranarray(gradient), 1)
 
 
 def test_a_tree_that_does_not_fit_is_refused():

@@ -141,15 +141,17 @@ class ForestPredictor:
         self, table: npt.NDArray[Any], begin: int, end: int, n_threads: int
     ) -> npt.NDArray[np.int32]: ...
 
-def project(
-    values: npt.NDArray[np.float32],
-    columns: npt.NDArray[np.float32],
-    out: npt.NDArray[np.float32],
-    n_threads: int,
-    weight: npt.NDArray[np.float64] | None = None,
-    term: str = "itself",
-    sums: npt.NDArray[np.float64] | None = None,
-) -> None: ...
+class Mixtures:
+    def __init__(
+        self,
+        columns: npt.NDArray[np.float32],
+        out: npt.NDArray[np.float32],
+        share: npt.NDArray[np.float64] | None = None,
+        term: str = "itself",
+        sums: npt.NDArray[np.float64] | None = None,
+    ) -> None: ...
+    def make(self, values: npt.NDArray[np.float32], n_threads: int) -> None: ...
+
 def weighted_sums(
     values: npt.NDArray[np.float32],
     weight: npt.NDArray[np.float64],
@@ -174,6 +176,7 @@ def squared_error(
     gradient: npt.NDArray[np.float32],
     n_threads: int,
     tree: TreeOfRows | None = None,
+    mixtures: Mixtures | None = None,
 ) -> None: ...
 def softmax(
     raw: npt.NDArray[np.float64],
@@ -183,6 +186,7 @@ def softmax(
     hessian: npt.NDArray[np.float32] | None,
     n_threads: int,
     tree: TreeOfRows | None = None,
+    mixtures: Mixtures | None = None,
 ) -> None: ...
 def logistic(
     raw: npt.NDArray[np.float64],
@@ -191,6 +195,7 @@ def logistic(
     hessian: npt.NDArray[np.float32] | None,
     n_threads: int,
     tree: TreeOfRows | None = None,
+    mixtures: Mixtures | None = None,
 ) -> None: ...
 def softmax_probabilities(
     raw: npt.NDArray[np.float64], out: npt.NDArray[np.float64], n_threads: int

@@ -10,12 +10,12 @@ import numpy as np
 from polyleaf._core import BinnedMatrix, TreeOfRows
 from polyleaf.data.binning import bin_table
 from polyleaf.data.inputs import FloatArray
-from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
+from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix, RowMixtures
 from polyleaf.growth.sampling import Sampler
 from polyleaf.growth.structure import Hessian, StructurePlan
 from polyleaf.growth.tree import Renewal, SparseLabels, Tree, TreeGrower
 from polyleaf.losses import Loss
-from polyleaf.losses.base import Gradients
+from polyleaf.losses.base import Gradients, OnTheWay
 from polyleaf.metrics import Metric
 from polyleaf.model import Forest
 from polyleaf.monitor import HostScores, Scores
@@ -91,7 +91,8 @@ class Trainer:
     def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
         """Grow one round's trees and add them to the training scores, now or later."""
         settings = self._settings
-        gradient, hessian = self._gradients()
+        mixtures = self._mixtures(number)
+        gradient, hessian = self._gradients(mixtures)
         rows = self._sampler.rows(number, gradient, self._gain_weight, self._weight)
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
@@ -107,7 +108,12 @@ class Trainer:
                 if self._leaf_of_row is None:
                     scores = {"raw": self._raw[:, part]}
                 structure = self._plan.make(
-                    of_tree, hessian_of_tree, **scales, number=number, weight=self._weight
+                    of_tree,
+                    hessian_of_tree,
+                    **scales,
+                    number=number,
+                    weight=self._weight,
+                    mixtures=mixtures,
                 )
                 tree = self._grower.grow(
                     of_tree,
@@ -139,25 +145,38 @@ class Trainer:
             return None
         return Renewal(self._loss.leaf_levels, self._data.y, self._loss.target_columns(), self._cell_weight)
 
-    def _gradients(self) -> tuple[FloatMatrix, Hessian]:
-        """Return gradient and Hessian; the latter by its rule where no split looks at each output's own."""
-        rule, cell = self._loss.hessian_rule, self._cell
-        if cell is None and rule is not None and self._settings.hessian == "shared":
-            return self._of_loss(with_hessian=False)[0], rule
-        gradient, hessian = self._of_loss(with_hessian=True)
+    def _hessian_rule(self) -> str | None:
+        """Return how the Hessian follows from the gradient, where no split looks at each output's own."""
+        shared = self._settings.hessian == "shared" and self._cell is None
+        return self._loss.hessian_rule if shared else None
+
+    def _mixtures(self, number: int) -> RowMixtures | None:
+        """Return what the pass that makes the gradients is to make of them for the structure."""
+        rule = self._hessian_rule()
+        if rule is None or self.trees_per_round > 1:
+            return None
+        return self._plan.mixtures(self._data.X.shape[0], self._gain_weight, rule, number)
+
+    def _gradients(self, mixtures: RowMixtures | None) -> tuple[FloatMatrix, Hessian]:
+        """Return gradient and Hessian, the latter by its rule where that is enough."""
+        rule, cell = self._hessian_rule(), self._cell
+        if rule is not None:
+            return self._of_loss(mixtures, with_hessian=False)[0], rule
+        gradient, hessian = self._of_loss(None, with_hessian=True)
         if cell is None:
             return gradient, hessian
         return gradient * cell, cell if hessian is None else hessian * cell
 
-    def _of_loss(self, *, with_hessian: bool) -> Gradients:
+    def _of_loss(self, mixtures: RowMixtures | None, *, with_hessian: bool) -> Gradients:
         """Return the gradient of the loss at the present scores, and the Hessian if it is wanted."""
-        y, raw, n_threads = self._data.y, self._raw, self._settings.n_threads
-        if self._last_tree is not None:
-            tree, self._last_tree = self._last_tree, None
-            return self._loss.gradients_after(tree, y, raw, n_threads, with_hessian=with_hessian)
-        if with_hessian:
-            return self._loss.gradients(y, raw, n_threads)
-        return self._loss.gradient(y, raw, n_threads), None
+        tree, self._last_tree = self._last_tree, None
+        return self._loss.gradients_with(
+            OnTheWay(tree, None if mixtures is None else mixtures.core),
+            self._data.y,
+            self._raw,
+            self._settings.n_threads,
+            with_hessian=with_hessian,
+        )
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
         """Return the scores of other rows, which begin with `start`; rounds are added to them."""

@@ -82,6 +82,10 @@ class GpuArrays:
         """Return what `project` and `row_sums` return."""
         return self.project(values, matrix), self.row_sums(values, share, term)
 
+    def mixtures(self, n_rows: int, matrix: FloatArray, share: FloatArray, term: str) -> None:
+        """Return None: gradients are on the device."""
+        return
+
     def row_sums(self, values: Any, share: FloatArray, term: str) -> Any:
         """Return, per row, the sum of ``share * term(value)``."""
         cp = cupy()

@@ -18,7 +18,7 @@ from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import Layout, plan_histograms
 from polyleaf.gpu.predictor import GpuScores, predict_raw
 from polyleaf.gpu.runtime import cupy, free_memory
-from polyleaf.growth.arrays import Arrays
+from polyleaf.growth.arrays import Arrays, RowMixtures
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model import Forest
@@ -91,7 +91,7 @@ class GpuTrainer(Trainer):
         else:
             self._raw = cp.asarray(predict_raw(initial, self._data.X, n_threads=self._settings.n_threads))
 
-    def _of_loss(self, *, with_hessian: bool) -> tuple[Any, Any]:
+    def _of_loss(self, mixtures: RowMixtures | None, *, with_hessian: bool) -> tuple[Any, Any]:
         return self._device_loss.gradients(self._raw, with_hessian=with_hessian)
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:

@@ -16,6 +16,25 @@ _VECTOR = 16  # the core multiplies by columns of whole vectors
 FloatMatrix = npt.NDArray[np.float32]
 
 
+@dataclass(frozen=True)
+class RowMixtures:
+    """What `Arrays.project_and_sum` returns, made by the pass over the scores that makes the gradients.
+
+    Attributes
+    ----------
+    core : _core.Mixtures
+        What the pass is given.
+    mixed : float32 ndarray of shape (rows, k)
+        The gradients of a row times a matrix of k columns.
+    sums : float64 ndarray of shape (rows,)
+        Sums of a term of the gradients.
+    """
+
+    core: _core.Mixtures
+    mixed: FloatMatrix
+    sums: FloatArray
+
+
 class Arrays(Protocol):
     """What a device does with float32 arrays of shape (rows, outputs) that it holds."""
 
@@ -32,6 +51,9 @@ class Arrays(Protocol):
         self, values: Any, matrix: FloatArray, share: FloatArray, term: str
     ) -> tuple[Any, Any]:
         """Return what `project` and `row_sums` return."""
+
+    def mixtures(self, n_rows: int, matrix: FloatArray, share: FloatArray, term: str) -> RowMixtures | None:
+        """Return the same to be made of the next gradients; None where these are made on a device."""
 
     def column_squares(self, values: Any, weight: FloatArray | None) -> FloatArray:
         """Return, per output, the sum over the rows of weighted squares."""
@@ -51,9 +73,8 @@ class CpuArrays:
 
     def project(self, values: FloatMatrix, matrix: FloatArray) -> FloatMatrix:
         """Return ``values @ matrix``."""
-        columns = _padded_columns(matrix)
-        out = np.empty((len(values), len(columns)), dtype=np.float32)
-        _core.project(values, columns, out, self.n_threads)
+        out = np.empty((len(values), matrix.shape[1]), dtype=np.float32)
+        _core.Mixtures(_padded_columns(matrix), out).make(values, self.n_threads)
         return out
 
     def row_sums(self, values: FloatMatrix, share: FloatArray, term: str) -> FloatArray:
@@ -66,11 +87,15 @@ class CpuArrays:
         self, values: FloatMatrix, matrix: FloatArray, share: FloatArray, term: str
     ) -> tuple[FloatMatrix, FloatArray]:
         """Return what `project` and `row_sums` return, in one pass over the values."""
-        columns = _padded_columns(matrix)
-        out = np.empty((len(values), len(columns)), dtype=np.float32)
-        sums = np.empty(len(values))
-        _core.project(values, columns, out, self.n_threads, share, term, sums)
-        return out, sums
+        mixtures = self.mixtures(len(values), matrix, share, term)
+        mixtures.core.make(values, self.n_threads)
+        return mixtures.mixed, mixtures.sums
+
+    def mixtures(self, n_rows: int, matrix: FloatArray, share: FloatArray, term: str) -> RowMixtures:
+        """Return the same to be made of the next gradients."""
+        mixed = np.empty((n_rows, matrix.shape[1]), dtype=np.float32)
+        sums = np.empty(n_rows)
+        return RowMixtures(_core.Mixtures(_padded_columns(matrix), mixed, share, term, sums), mixed, sums)
 
     def column_squares(self, values: FloatMatrix, weight: FloatArray | None) -> FloatArray:
         """Return, per output, the sum over the rows of weighted squares."""

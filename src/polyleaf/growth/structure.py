@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
-from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
+from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix, RowMixtures
 
 # As an array, as the name of the rule that makes it from the gradient (`Loss.hessian_rule`), or None: 1.
 Hessian = FloatMatrix | str | None
@@ -41,6 +41,45 @@ class Structure:
 
 
 @dataclass(frozen=True)
+class Projection:
+    """Mixtures of outputs with random signs, each of one of k random groups of outputs.
+
+    The squares of a mixture's coefficients sum to 1: its Hessian, (P * P) h, is the mean over its group
+    by gain weights. The expected score of the mixtures is that of all outputs with these Hessians.
+
+    Attributes
+    ----------
+    matrix : float64 ndarray of shape (outputs, k)
+        P, the coefficients.
+    gain_weight : float64 ndarray of shape (k,)
+        Share of each mixture in the split score.
+    share : float64 ndarray of shape (outputs,)
+        Of the outputs in the mean Hessian of a row.
+    """
+
+    matrix: FloatArray
+    gain_weight: FloatArray
+    share: FloatArray
+
+    @classmethod
+    def draw(cls, gain_weight: FloatArray, size: int, generator: np.random.Generator) -> Projection:
+        """Return mixtures of `size` groups for outputs of these gain weights."""
+        n_outputs = len(gain_weight)
+        group = np.empty(n_outputs, dtype=np.intp)
+        group[generator.permutation(n_outputs)] = np.arange(n_outputs) % size
+        # Targets without variance have no share in the score: any mixture of them will do.
+        total: FloatArray = np.bincount(group, gain_weight, size).astype(np.float64)
+        share = np.where(total[group] > 0, gain_weight, 1.0)
+        share /= np.bincount(group, share, size)[group]
+        matrix = np.zeros((n_outputs, size))
+        signs = 1.0 - 2.0 * generator.integers(0, 2, size=n_outputs)
+        matrix[np.arange(n_outputs), group] = signs * np.sqrt(share)
+        everywhere = gain_weight if total.sum() > 0 else np.ones(n_outputs)
+        # A split's gain is averaged over the outputs involved: with these weights it is that of all outputs.
+        return cls(matrix, total * (size / n_outputs), everywhere / everywhere.sum())
+
+
+@dataclass(frozen=True)
 class StructurePlan:
     """How a structure is made from a round's gradients.
 
@@ -64,6 +103,16 @@ class StructurePlan:
     seed: int
     arrays: Arrays = field(default_factory=CpuArrays)
 
+    def mixtures(self, n_rows: int, gain_weight: FloatArray, hessian: str, number: int) -> RowMixtures | None:
+        """Return what `make` wants of the gradients of round `number`, for the pass that makes them.
+
+        None: nothing that it could make.
+        """
+        if self.sketch != "random_projection" or self.size >= len(gain_weight) or not self.shared:
+            return None
+        projection = self._projection(gain_weight, number)
+        return self.arrays.mixtures(n_rows, projection.matrix, projection.share, hessian)
+
     def make(
         self,
         gradient: FloatMatrix,
@@ -72,16 +121,17 @@ class StructurePlan:
         unit: FloatArray,
         number: int,
         weight: FloatArray | None = None,
+        mixtures: RowMixtures | None = None,
     ) -> Structure:
         """Return the structure of round `number`; see `TreeGrower.grow` for the arguments.
 
-        A Hessian by a rule is enough where it is shared.
+        A Hessian by a rule is enough where it is shared. `mixtures` are those of this round, made already.
         """
         if self.sketch is None or self.size >= gradient.shape[1]:
             return self._of_some(gradient, hessian, gain_weight, unit)
-        generator = np.random.default_rng([self.seed, number, 2])
         if self.sketch == "random_projection":
-            return self._projected(gradient, hessian, gain_weight, generator)
+            return self._projected(gradient, hessian, self._projection(gain_weight, number), mixtures)
+        generator = self._generator(number)
         norms = gain_weight * self.arrays.column_squares(gradient, weight)
         if self.sketch == "top_outputs":
             chosen = np.argsort(-norms, kind="stable")[: self.size]
@@ -109,43 +159,29 @@ class StructurePlan:
         curvature = self._mean_hessian(gradient, hessian, share)
         return Structure(gradient, None, curvature, gain_weight, unit)
 
-    def _projected(
-        self,
-        gradient: FloatMatrix,
-        hessian: Hessian,
-        gain_weight: FloatArray,
-        generator: np.random.Generator,
-    ) -> Structure:
-        """Return k mixtures with random signs, each of one of k random groups of outputs.
+    def _generator(self, number: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, number, 2])
 
-        The squares of a mixture's coefficients sum to 1: its Hessian, (P * P) h, is the mean over its group
-        by gain weights. The expected score of the mixtures is that of all outputs with these Hessians.
-        """
-        n_outputs = len(gain_weight)
-        group = np.empty(n_outputs, dtype=np.intp)
-        group[generator.permutation(n_outputs)] = np.arange(n_outputs) % self.size
-        # Targets without variance have no share in the score: any mixture of them will do.
-        total: FloatArray = np.bincount(group, gain_weight, self.size).astype(np.float64)
-        share = np.where(total[group] > 0, gain_weight, 1.0)
-        share /= np.bincount(group, share, self.size)[group]
-        matrix = np.zeros((n_outputs, self.size))
-        signs = 1.0 - 2.0 * generator.integers(0, 2, size=n_outputs)
-        matrix[np.arange(n_outputs), group] = signs * np.sqrt(share)
-        # A split's gain is averaged over the outputs involved: with these weights it is that of all outputs.
-        weight = total * (self.size / n_outputs)
+    def _projection(self, gain_weight: FloatArray, number: int) -> Projection:
+        return Projection.draw(gain_weight, self.size, self._generator(number))
+
+    def _projected(
+        self, gradient: FloatMatrix, hessian: Hessian, projection: Projection, mixtures: RowMixtures | None
+    ) -> Structure:
+        matrix, weight = projection.matrix, projection.gain_weight
         unit = np.full(self.size, np.inf)
         if not self.shared or hessian is None:
             assert not isinstance(hessian, str)
             mixed = self.arrays.project(gradient, matrix)
             of_groups = None if hessian is None else self.arrays.project(hessian, matrix**2)
             return Structure(mixed, of_groups, None, weight, unit)
-        everywhere = gain_weight if total.sum() > 0 else np.ones(n_outputs)
-        everywhere = everywhere / everywhere.sum()
+        if mixtures is not None:
+            return Structure(mixtures.mixed, None, mixtures.sums.astype(np.float32), weight, unit)
         if isinstance(hessian, str):
-            mixed, sums = self.arrays.project_and_sum(gradient, matrix, everywhere, hessian)
+            mixed, sums = self.arrays.project_and_sum(gradient, matrix, projection.share, hessian)
             return Structure(mixed, None, sums.astype(np.float32), weight, unit)
         mixed = self.arrays.project(gradient, matrix)
-        return Structure(mixed, None, self._mean_hessian(gradient, hessian, everywhere), weight, unit)
+        return Structure(mixed, None, self._mean_hessian(gradient, hessian, projection.share), weight, unit)
 
     def _mean_hessian(
         self, gradient: FloatMatrix, hessian: FloatMatrix | str, share: FloatArray

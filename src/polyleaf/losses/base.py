@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf._core import TreeOfRows
+from polyleaf._core import Mixtures, TreeOfRows
 from polyleaf.data.inputs import Array, FloatArray
 
 # A label that no row has (or every row) would otherwise have an infinite base score.
 RAREST_SHARE = 1e-9
 
 Gradients = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
+
+
+class OnTheWay(NamedTuple):
+    """What is done besides, where gradients are made of scores; None: nothing."""
+
+    tree: TreeOfRows | None  # to be added to the scores first
+    mixtures: Mixtures | None  # to be made of the gradients
 
 
 class Loss(ABC):
@@ -77,14 +85,18 @@ class Loss(ABC):
         """Return the gradient alone; enough where there is a `hessian_rule`, and half the memory."""
         return self.gradients(y, raw, n_threads)[0]
 
-    def gradients_after(
-        self, tree: TreeOfRows, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
+    def gradients_with(
+        self, also: OnTheWay, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
     ) -> Gradients:
-        """Add a tree to the scores, in place; return their gradient, and the Hessian if it is wanted."""
-        tree.add_to(raw, n_threads)
-        if with_hessian:
-            return self.gradients(y, raw, n_threads)
-        return self.gradient(y, raw, n_threads), None
+        """Return the gradient, and the Hessian if it is wanted; a tree is added to the scores in place."""
+        if also.tree is not None:
+            also.tree.add_to(raw, n_threads)
+        gradient, hessian = (
+            self.gradients(y, raw, n_threads) if with_hessian else (self.gradient(y, raw, n_threads), None)
+        )
+        if also.mixtures is not None:
+            also.mixtures.make(gradient, n_threads)
+        return gradient, hessian
 
     @abstractmethod
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import RAREST_SHARE, Gradients
+from polyleaf.losses.base import RAREST_SHARE, Gradients, OnTheWay
 from polyleaf.losses.one_pass import OnePassLoss
 
 
@@ -24,11 +24,11 @@ class BinaryCrossEntropy(OnePassLoss):
         return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
 
     def _pass(
-        self, y: Array, raw: FloatArray, n_threads: int, tree: _core.TreeOfRows | None, with_hessian: bool
+        self, y: Array, raw: FloatArray, n_threads: int, also: OnTheWay, with_hessian: bool
     ) -> Gradients:
         gradient = self._workspace("gradient", raw.shape)
         hessian = self._workspace("hessian", raw.shape) if with_hessian else None
-        _core.logistic(raw, y, gradient, hessian, n_threads, tree)
+        _core.logistic(raw, y, gradient, hessian, n_threads, *also)
         return gradient, hessian
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Losses whose gradients the core makes in one pass over the scores, which adds the last tree on its way."""
+"""Losses whose gradients the core makes in one pass over the scores; it does more on its way."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from abc import abstractmethod
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf._core import TreeOfRows
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.base import Gradients, Loss, OnTheWay, Workspace
+
+_NOTHING = OnTheWay(None, None)
 
 
 class OnePassLoss(Loss):
@@ -21,20 +22,23 @@ class OnePassLoss(Loss):
 
     @abstractmethod
     def _pass(
-        self, y: Array, raw: FloatArray, n_threads: int, tree: TreeOfRows | None, with_hessian: bool
+        self, y: Array, raw: FloatArray, n_threads: int, also: OnTheWay, with_hessian: bool
     ) -> Gradients:
-        """Add the tree to the scores, if there is one; return their gradient, and the Hessian if wanted."""
+        """Add the tree to the scores, if there is one; return their gradient, and the Hessian if wanted.
+
+        Mixtures of the gradients are made where they are asked for.
+        """
 
     def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
         """Return gradient and Hessian."""
-        return self._pass(y, raw, n_threads, None, with_hessian=True)
+        return self._pass(y, raw, n_threads, _NOTHING, with_hessian=True)
 
     def gradient(self, y: Array, raw: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
         """Return the gradient alone."""
-        return self._pass(y, raw, n_threads, None, with_hessian=False)[0]
+        return self._pass(y, raw, n_threads, _NOTHING, with_hessian=False)[0]
 
-    def gradients_after(
-        self, tree: TreeOfRows, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
+    def gradients_with(
+        self, also: OnTheWay, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
     ) -> Gradients:
-        """Add a tree to the scores and return their gradients, in one pass."""
-        return self._pass(y, raw, n_threads, tree, with_hessian)
+        """Return gradients, in one pass that does the rest on its way."""
+        return self._pass(y, raw, n_threads, also, with_hessian)

@@ -6,7 +6,7 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import Gradients
+from polyleaf.losses.base import Gradients, OnTheWay
 from polyleaf.losses.one_pass import OnePassLoss
 from polyleaf.losses.units import squares_of_units, units_of_residuals
 from polyleaf.losses.weighted import observed_range
@@ -43,10 +43,10 @@ class SquaredError(OnePassLoss):
         return self.unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
 
     def _pass(
-        self, y: Array, raw: FloatArray, n_threads: int, tree: _core.TreeOfRows | None, with_hessian: bool
+        self, y: Array, raw: FloatArray, n_threads: int, also: OnTheWay, with_hessian: bool
     ) -> Gradients:
         gradient = self._workspace("gradient", raw.shape)
-        _core.squared_error(raw, y, self.unit, gradient, n_threads, tree)
+        _core.squared_error(raw, y, self.unit, gradient, n_threads, *also)
         return gradient, None  # the Hessian is 1
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
