@@ -9,7 +9,7 @@
 namespace polyleaf {
 namespace {
 
-constexpr std::size_t kBlockCells = std::size_t{1} << 14;
+constexpr std::size_t kBlockCells = std::size_t{1} << 15;
 constexpr std::size_t kNearCells = std::size_t{1}
                                    << 10;  // what the first-level cache holds besides the values of leaves
 constexpr std::size_t kStepsOfACell = 16;  // of a probability
