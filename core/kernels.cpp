@@ -336,8 +336,8 @@ class BinSearch {
     if (!stays_below(first, left, lowest, highest, first_weight, weight)) return false;
     if (n_missing_ > 0) {
       for (int v = 0; v < V; ++v) {
-        lowest[v] += (SignedIntegers)missing_.gradient[v];
-        highest[v] += (SignedIntegers)missing_.gradient[v];
+        lowest[v] = (SignedIntegers)((Integers)lowest[v] + missing_.gradient[v]);
+        highest[v] = (SignedIntegers)((Integers)highest[v] + missing_.gradient[v]);
       }
       if (!stays_below(with(first, missing_), with(left, missing_), lowest, highest, first_weight + missing_weight_,
                        weight + missing_weight_))
