@@ -159,6 +159,13 @@ struct OutputSums {
     if (!Shared)
       for (int v = 0; v < V; ++v) hessian[v] += load_integers(channels + hessian_channel + v * kFloats);
   }
+  OutputSums operator+(const OutputSums& other) const {
+    OutputSums sums = *this;
+    for (int v = 0; v < V; ++v) sums.gradient[v] += other.gradient[v];
+    if (!Shared)
+      for (int v = 0; v < V; ++v) sums.hessian[v] += other.hessian[v];
+    return sums;
+  }
 };
 
 // 1 / (H + lambda) of both sides, where all outputs share H.
@@ -219,11 +226,7 @@ float estimate_steps(const ScanTile& t) {
       for (; row < step.rows_end; ++row) prefix.add(t.payload + t.order[row] * width, t.hessian_channel);
     if (step.right_allowed) add(prefix, 2 * s);
     if (!step.left_allowed) continue;
-    OutputSums<V, Shared> left = prefix;
-    for (int v = 0; v < V; ++v) left.gradient[v] += missing.gradient[v];
-    if (!Shared)
-      for (int v = 0; v < V; ++v) left.hessian[v] += missing.hessian[v];
-    add(left, 2 * s + 1);
+    add(prefix + missing, 2 * s + 1);
   }
   return highest;
 }
@@ -305,13 +308,6 @@ class BinSearch {
             1.0f / static_cast<float>(right_weight + b_.shared_lambda)};
   }
 
-  static Sums with(Sums sums, const Sums& more) {
-    for (int v = 0; v < V; ++v) sums.gradient[v] += more.gradient[v];
-    if (!Shared)
-      for (int v = 0; v < V; ++v) sums.hessian[v] += more.hessian[v];
-    return sums;
-  }
-
   // Goes past some bins if none of their candidates can come near the bar.
   bool pass(const std::int32_t* bin, std::size_t n) {
     Sums left = prefix_;
@@ -339,7 +335,7 @@ class BinSearch {
         lowest[v] = (SignedIntegers)((Integers)lowest[v] + missing_.gradient[v]);
         highest[v] = (SignedIntegers)((Integers)highest[v] + missing_.gradient[v]);
       }
-      if (!stays_below(with(first, missing_), with(left, missing_), lowest, highest, first_weight + missing_weight_,
+      if (!stays_below(first + missing_, left + missing_, lowest, highest, first_weight + missing_weight_,
                        weight + missing_weight_))
         return false;
     }
@@ -368,7 +364,7 @@ class BinSearch {
       if (Shared) weight_ += bin[b_.weight_channel];
       if (count_ >= b_.least_rows) estimate(prefix_, weight_);
       if (n_missing_ == 0 || count_ + n_missing_ < b_.least_rows || n_ - count_ - n_missing_ < b_.least_rows) continue;
-      estimate(with(prefix_, missing_), weight_ + missing_weight_);
+      estimate(prefix_ + missing_, weight_ + missing_weight_);
     }
   }
 
