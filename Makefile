@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(wildcard core/*.cpp core/*.hpp src/polyleaf/rules/*.hpp) CMakeLists.txt pyproject.toml
+SOURCES := $(wildcard core/*/*.cpp core/*/*.hpp src/polyleaf/rules/*.hpp) CMakeLists.txt pyproject.toml
 
 .PHONY: demo test lint docs bench sanitize clean
 
@@ -41,7 +41,7 @@ $(VENV)/.tested-with: $(VENV)/.installed
 
 # The core once more, instrumented, in an environment of its own. Leaks are not counted: the interpreter has its own.
 SANITIZED := .venv-sanitize
-SANITIZED_TESTS := tests/test_scores_of_training.py tests/test_visited_tree.py tests/test_cuts_and_codes.py tests/test_sparse_input.py tests/test_cv.py tests/test_pairs.py tests/test_binning.py tests/test_binning_speed_paths.py tests/test_categories.py tests/test_constraints.py tests/test_importance.py tests/test_losses.py tests/test_growth_oracle.py tests/test_renewed_leaves.py tests/test_model.py tests/test_model_file.py tests/test_predict.py tests/test_sketch_and_sampling.py tests/test_sparse_labels.py tests/test_sparse_and_exact.py tests/test_hypothesis_inputs.py
+SANITIZED_TESTS := tests/training/test_scores_of_training.py tests/growth/test_visited_tree.py tests/table/test_cuts_and_codes.py tests/table/test_sparse_input.py tests/estimators/test_cv.py tests/params/test_pairs.py tests/table/test_binning.py tests/table/test_binning_speed_paths.py tests/growth/test_categories.py tests/growth/test_constraints.py tests/model/test_importance.py tests/losses/test_losses.py tests/growth/test_growth_oracle.py tests/growth/test_renewed_leaves.py tests/model/test_model.py tests/model/test_model_file.py tests/model/test_predict.py tests/growth/test_sketch_and_sampling.py tests/growth/test_sparse_labels.py tests/growth/test_sparse_and_exact.py tests/estimators/test_hypothesis_inputs.py
 sanitize:
 	test -x $(SANITIZED)/bin/python || $(PYTHON) -m venv $(SANITIZED)
 	$(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check \

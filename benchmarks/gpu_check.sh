@@ -44,9 +44,9 @@ workers=${PYTEST_WORKERS:+-n $PYTEST_WORKERS}
 # shellcheck disable=SC2086
 step same-as-the-cpu python3 -m pytest -p no:cacheprovider $workers tests/gpu
 # shellcheck disable=SC2086
-step suite-on-the-gpu python3 -m pytest -p no:cacheprovider --device cuda $workers tests/test_callbacks.py \
-  tests/test_warm_start.py tests/test_checkpoint.py tests/test_cv.py tests/test_importance.py \
-  tests/test_sketch_and_sampling.py tests/test_estimators.py tests/test_pairs.py
+step suite-on-the-gpu python3 -m pytest -p no:cacheprovider --device cuda $workers tests/training/test_callbacks.py \
+  tests/training/test_warm_start.py tests/training/test_checkpoint.py tests/estimators/test_cv.py tests/model/test_importance.py \
+  tests/growth/test_sketch_and_sampling.py tests/estimators/test_estimators.py tests/params/test_pairs.py
 wait
 step timing python3 benchmarks/gpu.py --quick --out "$out/gpu.md"
 for failed in "$out"/*.failed; do

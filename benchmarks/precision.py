@@ -2,7 +2,7 @@
 
     python benchmarks/precision.py --data-dir DIR [--out FILE] [--draws N] [--rounds N]
 
-Three sums share 64 bits where a row has 17 to 24 numbers and no weight (core/payload.hpp). One
+Three sums share 64 bits where a row has 17 to 24 numbers and no weight (core/quantize/payload.hpp). One
 row of weight 2 gives all bits back. Every draw leaves out another 2 % of the training rows.
 """
 

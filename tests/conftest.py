@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Say at once that there is no GPU where one is asked for."""
     if config.getoption("--device") == "cuda":
-        from polyleaf.device import require_gpu
+        from polyleaf.estimators.device import require_gpu
 
         try:
             require_gpu()
@@ -56,7 +56,8 @@ def _default_device(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.config.getoption("--device") == "cpu":
         yield
         return
-    from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, base_estimator
+    from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
+    from polyleaf.estimators import base as base_estimator
 
     refuse = base_estimator.refuse_on_gpu
 

@@ -46,10 +46,10 @@ def random_problem(
     take the gradient p - y and the full Hessian diag(p) - p p^T of a softmax over 2-6 outputs whose
     probabilities p are multiples of 2**-10: nothing is rounded, and the Hessian is a true one. "constrained"
     adds monotone constraints, interaction constraints or both. "packed" has so many rows and channels that
-    the core packs three of them into a number (core/payload.hpp), and numbers that are exact on its coarser
-    grid. "grouped" has neighbouring features of so few bins, and so many rows, that the core visits the
-    combinations of their bins (core/entries.hpp); a few of these problems are packed as well. "many_bins" has
-    32 to 200 bins a feature, and features that are nearly as good as others.
+    the core packs three of them into a number (quantize/payload.hpp), and numbers that are exact on its
+    coarser grid. "grouped" has neighbouring features of so few bins, and so many rows, that the core visits
+    the combinations of their bins (table/visited_cells.hpp); a few of these problems are packed as well.
+    "many_bins" has 32 to 200 bins a feature, and features that are nearly as good as others.
     """
     rng = np.random.default_rng(seed)
     while True:

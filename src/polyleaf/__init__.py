@@ -3,9 +3,11 @@
 from polyleaf import _load_core as _load_core  # isort: skip  # before anything else imports the core
 from importlib.metadata import version
 
-from polyleaf.cross_validation import CVResult, cv
-from polyleaf.estimators import PolyleafClassifier, PolyleafRegressor, load_model
-from polyleaf.mixed import PolyleafMixed
+from polyleaf.estimators.classifier import PolyleafClassifier
+from polyleaf.estimators.cross_validation import CVResult, cv
+from polyleaf.estimators.loading import load_model
+from polyleaf.estimators.mixed import PolyleafMixed
+from polyleaf.estimators.regressor import PolyleafRegressor
 
 __version__ = version("polyleaf")
 

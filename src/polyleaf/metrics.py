@@ -17,11 +17,11 @@ import numpy.typing as npt
 import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights, read_only
-from polyleaf.data.targets import TargetKind
 from polyleaf.losses.details import LossDetails
 from polyleaf.losses.log_link import check_range
 from polyleaf.losses.values import deviance_values, huber_values, pinball_values
-from polyleaf.parameter_rules import metric_family
+from polyleaf.params.rules import metric_family
+from polyleaf.params.target_specs import TargetKind
 
 if TYPE_CHECKING:
     # SciPy's classes take parameters in newer versions only.

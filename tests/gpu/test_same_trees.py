@@ -338,7 +338,7 @@ def test_deep_trees(limit: dict[str, Any]) -> None:
     ("n_rows", "n_classes"), [(8191, 10), (8192, 10), (9000, 8), (9000, 20), (262_145, 9)]
 )
 def test_numbers_rounded_at_random(n_rows: int, n_classes: int, hessian: str) -> None:
-    """Where the CPU packs three of them into 64 bits (core/payload.hpp), and just beyond."""
+    """Where the CPU packs three of them into 64 bits (core/quantize/payload.hpp), and just beyond."""
     table, scores = signal(n_rows, 5, n_classes)
     params = {"max_bins": 40, "hessian": hessian, "sketch": None, "n_estimators": 6}
     case = Case(C, with_gaps(table), scores.argmax(axis=1), params)

@@ -1,0 +1,1 @@
+"""Tables and targets as people have them, checked and coded."""

@@ -17,7 +17,7 @@ from polyleaf.data.targets import (
     read_targets,
     regression_coding,
 )
-from polyleaf.target_specs import TargetSpec
+from polyleaf.params.target_specs import TargetSpec
 
 TableKind = Literal["pandas", "polars", "pyarrow", "dict"]
 TABLE_KINDS: tuple[str, ...] = get_args(TableKind)

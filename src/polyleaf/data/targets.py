@@ -10,7 +10,7 @@ import numbers
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64
 from polyleaf.data.tables import FrameKind
-
-TargetKind = Literal["regression", "multiclass", "binary", "multilabel", "mixed"]
+from polyleaf.params.target_specs import TargetKind
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300

@@ -15,7 +15,7 @@ from polyleaf.gpu.transfer import through_device
 from polyleaf.losses import Loss
 from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy
 from polyleaf.losses.cross_entropy import CrossEntropy
-from polyleaf.model import Forest
+from polyleaf.model.forest import Forest
 
 _THREADS = 256
 _MANY_ROWS = 4096  # enough for one thread to take all trees of a row
@@ -270,7 +270,7 @@ def _packed(forest: Forest) -> GpuPredictor:
 
 
 class GpuScores:
-    """Scores of an evaluation set, kept on the device; see :class:`polyleaf.monitor.Scores`.
+    """Scores of an evaluation set, kept on the device; see :class:`polyleaf.training.monitor.Scores`.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def cupy() -> Any:
 def source(file: str) -> str:
     """Return the CUDA source of one of the files in ``cuda/`` with all that it includes, each once."""
     done: set[str] = set()
-    folders = [files("polyleaf.gpu") / "cuda", files("polyleaf") / "rules"]
+    folders = [files("polyleaf.gpu") / "cuda", files("polyleaf")]  # the latter for "rules/..."
 
     def text_of(name: str) -> str:
         if name in done:

@@ -8,6 +8,7 @@ from typing import Any
 import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
+from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import is_device_array
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.arrays import GpuArrays
@@ -19,12 +20,13 @@ from polyleaf.gpu.memory import Layout, plan_histograms
 from polyleaf.gpu.predictor import GpuScores, predict_raw
 from polyleaf.gpu.runtime import cupy, free_memory
 from polyleaf.growth.arrays import Arrays, RowMixtures
+from polyleaf.growth.tree import TreeRules
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
-from polyleaf.model import Forest
-from polyleaf.monitor import HostScores, Scores
-from polyleaf.run_settings import Dataset, Settings
-from polyleaf.trainer import Trainer, bin_data
+from polyleaf.model.forest import Forest
+from polyleaf.params.settings import Settings
+from polyleaf.training.monitor import HostScores, Scores
+from polyleaf.training.trainer import Trainer, bin_data
 
 _BINNING_BYTES = 2**32  # of device memory to sort columns in
 
@@ -46,7 +48,7 @@ class GpuTrainer(Trainer):
         """Bin the table (unless it is binned already) and set up the scores, on the device."""
         settings = self._settings
         on_device = self._binned() if matrix is None else DeviceMatrix.of_table(matrix, settings.n_threads)
-        self._grower: Any = GpuTreeGrower(on_device, settings.rules(), settings.learning_rate)
+        self._grower: Any = GpuTreeGrower(on_device, TreeRules.of(settings), settings.learning_rate)
         self._device_loss = DeviceLoss(self._loss, self._data.y, settings.n_threads)
         if self._cell is not None:
             self._cell = cupy().asarray(self._cell)
@@ -77,7 +79,7 @@ class GpuTrainer(Trainer):
         layout = Layout(
             k, diagonal=settings.hessian != "shared" and loss.name != "squared_error", weighted=True
         )
-        shape = shape_of((n_rows, n_features, n_bins), loss.n_outputs, layout, settings.rules())
+        shape = shape_of((n_rows, n_features, n_bins), loss.n_outputs, layout, TreeRules.of(settings))
         plan_histograms(shape, free_memory(), with_data=True)
 
     def _start(self, initial: Forest | None) -> None:

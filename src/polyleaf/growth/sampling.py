@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf.constraints import InteractionGroups
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
+from polyleaf.params.constraints import InteractionGroups
 
 # A row without a gradient is still drawn now and then: its Hessian counts. This share of the mean norm is
 # added to all norms (in squares).

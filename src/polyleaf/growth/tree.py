@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polyleaf import _core
-from polyleaf.constraints import SignMatrix
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.sampling import ALL_FEATURES, FeatureSample
 from polyleaf.growth.structure import Hessian, Structure
+from polyleaf.params.constraints import SignMatrix
+from polyleaf.params.settings import Settings
 
 # Histograms kept for subtraction take at most this much memory, whatever the number of outputs. A node whose
 # histogram is not kept costs its children a pass over their own rows; the tree is the same to the last bit.
@@ -58,6 +59,11 @@ class TreeRules:
     sparse_leaves: int | None = None
     sparse_mode: str = "restricted"
     hessian: str = "diagonal"
+
+    @classmethod
+    def of(cls, settings: Settings) -> TreeRules:
+        """Return those among the settings of a run."""
+        return cls(**{one.name: getattr(settings, one.name) for one in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -179,7 +185,7 @@ class SparseLabels:
         value_begin : int64 ndarray of shape (rows,)
             Where the values of each row's leaf begin.
         values, value_output : ndarray
-            Values, and the outputs they belong to, as in :class:`polyleaf.model.Forest`.
+            Values, and the outputs they belong to, as in :class:`polyleaf.model.forest.Forest`.
         width : int
             Values of a leaf.
         n_threads : int

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.targets import TargetKind
 from polyleaf.losses.absolute_error import AbsoluteError
 from polyleaf.losses.base import Loss
 from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy
@@ -19,6 +18,7 @@ from polyleaf.losses.poisson import Poisson
 from polyleaf.losses.quantile import Quantile
 from polyleaf.losses.squared_error import SquaredError
 from polyleaf.losses.tweedie import Tweedie
+from polyleaf.params.target_specs import TargetKind
 
 __all__ = ["LOG_LINK", "OBJECTIVES_OF", "SOFTMAX_CURVATURES", "Loss", "LossDetails", "make_loss"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from polyleaf.model import Forest
+from polyleaf.model.forest import Forest
 from polyleaf.paper.methods import JointTrees, TreePerOutput
 from polyleaf.paper.problems import Split
 from polyleaf.paper.settings import Growth

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from polyleaf.estimators import PolyleafClassifier, PolyleafRegressor
+from polyleaf.estimators.classifier import PolyleafClassifier
+from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.paper.problems import Array, Kind, Split
 from polyleaf.paper.settings import GBDT_MO, GBDT_SO, GBDT_SPARSE, REG_LAMBDA, Growth
 from polyleaf.paper.stopping import EitherImproves, best_round

@@ -2,7 +2,7 @@
 // caller gives the memory.
 #pragma once
 
-#include "rules.hpp"
+#include "rules/scoring.hpp"
 
 namespace polyleaf {
 

@@ -1,7 +1,7 @@
 // e^x for gradients, the same bits on every device.
 #pragma once
 
-#include "rules.hpp"
+#include "rules/scoring.hpp"
 
 namespace polyleaf {
 

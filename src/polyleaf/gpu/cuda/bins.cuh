@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common.cuh"
-#include "cut_choice.hpp"
+#include "rules/cut_choice.hpp"
 
 namespace polyleaf::bins {
 

@@ -1,8 +1,8 @@
 // What the kernels share: the plan of a level, numbers of the CPU's, and sums over the lanes of a warp.
 #pragma once
 
-#include "rules.hpp"
-#include "visited_node.hpp"
+#include "rules/scoring.hpp"
+#include "rules/visited_node.hpp"
 
 typedef unsigned char uint8;
 typedef unsigned int uint32;

@@ -1,9 +1,9 @@
 // Gradients of the losses, sketches of them, and their rounding to integers.
 #pragma once
 
-#include "dither.hpp"
-#include "exponential.hpp"
 #include "leaves.cuh"
+#include "rules/dither.hpp"
+#include "rules/exponential.hpp"
 
 namespace polyleaf {
 

@@ -1,0 +1,63 @@
+// Best-first growth (Algorithm 5 of the paper) without a queue of histograms.
+//
+// A node's best split does not depend on when the node is visited, so nodes are visited in the order that needs little
+// memory, and the best-first tree is read off afterwards by replaying the priority queue on the gains found. A node
+// whose path-minimum gain lies strictly below that of max_leaves - 1 others is never part of that tree and is not
+// visited.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "growth/node.hpp"
+#include "growth/replay.hpp"
+#include "rules/scoring.hpp"
+#include "table/binned_matrix.hpp"
+
+namespace polyleaf {
+
+class BestFirst {
+ public:
+  // `rows` is reordered such that the rows of every node stand side by side; `spare` is as long.
+  BestFirst(const BinnedMatrix& matrix, const Rules& rules, SplitSearch& search, std::vector<std::uint32_t>& rows,
+            std::vector<std::uint32_t>& spare, int n_threads)
+      : matrix_(matrix), rules_(rules), search_(search), rows_(rows), spare_(spare), n_threads_(n_threads) {}
+
+  Order run();
+
+ private:
+  struct Family {
+    Node& parent;
+    Node& left;
+    Node& right;
+  };
+
+  void visit();
+  void visit_side_by_side();
+  int take();
+  int take_open();
+  bool worth_all_threads(const Node& node, std::size_t n_taken) const;
+  bool hopeless(const Node& node) const;
+  void settle(int index, double parent_minimum);
+  void settle_children(const Node& parent);
+  Family found_family(int index);
+  void expand(const Family& family, const Team& team);
+  Node& node(int index) { return nodes_[static_cast<std::size_t>(index)]; }
+
+  const BinnedMatrix& matrix_;
+  const Rules& rules_;
+  SplitSearch& search_;
+  std::vector<std::uint32_t>& rows_;
+  std::vector<std::uint32_t>& spare_;
+  int n_threads_;
+  std::deque<Node> nodes_;  // they stay where they are while others are added
+  std::vector<int> open_;
+  std::priority_queue<double, std::vector<double>, std::greater<double>> best_minima_;
+  double largest_score_ = 0.0;  // of any split found
+};
+
+}  // namespace polyleaf

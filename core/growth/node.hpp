@@ -1,0 +1,75 @@
+// A node while its tree is being grown.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "growth/category_partition.hpp"
+#include "growth/value_bounds.hpp"
+#include "rules/scoring.hpp"
+
+namespace polyleaf {
+
+struct Node {
+  std::size_t begin = 0;  // its rows, as positions in the array of row numbers
+  std::size_t end = 0;
+  int depth = 0;
+  std::uint64_t path = 1;  // a 0 for each turn left and a 1 for each turn right, after a leading 1
+  int slot = -1;           // where its histogram is kept; -1: nowhere
+  int left = -1;           // indices of the visited children
+  int right = -1;
+  Candidate split;
+  CategoryPartition partition;  // of a split by categories
+  double gain = 0.0;            // of the best split; 0: not to be split
+  double path_minimum = std::numeric_limits<double>::infinity();
+  std::vector<std::int32_t> totals;        // sums of its rows, with PayloadLayout::kSlack
+  std::vector<std::int32_t> leaf_outputs;  // sparse leaves: the outputs it says something about
+  ValueBounds bounds;                      // monotone constraints
+  std::vector<std::int32_t> groups;        // interaction constraints: those that hold all features on the way to it
+
+  std::size_t n_rows() const { return end - begin; }
+};
+
+// How the best split of a node is found. The order of the nodes, and what becomes of them, is not its business.
+class SplitSearch {
+ public:
+  virtual ~SplitSearch() = default;
+
+  // Sets split and gain of the root, and of the children of a split whose rows have been told apart. Only nodes that
+  // may be split are searched; the outputs that sparse leaves hold are set for all.
+  virtual void search_root(Node& root) = 0;
+  virtual void search_children(Node& parent, Node& left, Node& right, const Team& team) = 0;
+  // The node stays a leaf: what was kept for it is no longer needed.
+  virtual void drop(Node& node) = 0;
+  // Whether another open node can be afforded; if not, the nodes are visited depth first.
+  virtual bool has_room() const = 0;
+  // Whether threads may search the children of different nodes at the same time.
+  virtual bool side_by_side() const = 0;
+  // Whether the children of a node are found faster by one thread.
+  virtual bool is_small(const Node& node) const = 0;
+};
+
+// Whether a node may be split at all.
+inline bool may_split(const Node& node, const Rules& rules) {
+  return node.depth < rules.max_depth && node.n_rows() >= 2 * static_cast<std::size_t>(rules.min_samples_leaf) &&
+         rules.max_leaves > 1;
+}
+
+// Whether the number of leaves, not the depth, bounds the tree.
+inline bool leaves_are_scarce(const Rules& rules) {
+  return rules.max_depth > 30 || static_cast<std::int64_t>(rules.max_leaves) < (std::int64_t{1} << rules.max_depth);
+}
+
+// Takes over the best candidate found for a node, if it gains enough. `involved`: how many outputs the node speaks of.
+inline void accept_split(Node& node, const Candidate& best, double own_score, std::size_t involved,
+                         const Rules& rules) {
+  if (best.feature < 0) return;
+  node.split = best;
+  const double gain = split_gain(best.score, own_score);
+  if (gain / static_cast<double>(involved) > rules.min_split_gain)
+    node.gain = gain < std::numeric_limits<double>::max() ? gain : std::numeric_limits<double>::max();
+}
+
+}  // namespace polyleaf

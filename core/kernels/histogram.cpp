@@ -1,0 +1,290 @@
+#include "kernels/histogram.hpp"
+
+#include "base/rounding.hpp"
+#include "base/row_vector.hpp"
+#include "rules/dither.hpp"
+
+namespace polyleaf {
+namespace POLYLEAF_ISA {
+namespace {
+
+constexpr std::size_t kLineCells = 64 / sizeof(std::uint16_t);  // of a sparse tile in a cache line
+
+// Of few outputs side by side, without weights: as long rows of eight, with sums of their own.
+constexpr int kFewOutputs = 32;
+
+float sum_few_magnitudes(const float* values, std::size_t begin, std::size_t end, int n_outputs, double* out) {
+  const auto n = static_cast<std::size_t>(n_outputs) * kLane;
+  double sums[kFewOutputs * kLane] = {0};
+  float least[kFewOutputs * kLane] = {0};
+  const float* v = values + begin * static_cast<std::size_t>(n_outputs);
+  for (; begin + kLane <= end; begin += kLane, v += n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      sums[i] += __builtin_fabs(static_cast<double>(v[i]));
+      least[i] = v[i] < least[i] ? v[i] : least[i];
+    }
+  }
+  for (std::size_t i = 0; i < (end - begin) * static_cast<std::size_t>(n_outputs); ++i) {
+    sums[i] += __builtin_fabs(static_cast<double>(v[i]));
+    least[i] = v[i] < least[i] ? v[i] : least[i];
+  }
+  float smallest = 0.0f;
+  for (std::size_t i = 0; i < n; ++i) {
+    out[i % static_cast<std::size_t>(n_outputs)] += sums[i];
+    smallest = least[i] < smallest ? least[i] : smallest;
+  }
+  return smallest;
+}
+
+float sum_magnitudes(const float* values, std::size_t stride, const double* weight, std::size_t begin, std::size_t end,
+                     int n_outputs, double* out) {
+  if (weight == nullptr && stride == static_cast<std::size_t>(n_outputs) && n_outputs <= kFewOutputs)
+    return sum_few_magnitudes(values, begin, end, n_outputs, out);
+  float least = 0.0f;
+  for (std::size_t row = begin; row < end; ++row) {
+    const float* v = values + row * stride;
+    const double w = weight != nullptr ? weight[row] : 1.0;
+    if (w == 0.0) continue;  // not in the sample
+    for (int j = 0; j < n_outputs; ++j) {
+      out[j] += w * __builtin_fabs(static_cast<double>(v[j]));
+      least = v[j] < least ? v[j] : least;
+    }
+  }
+  return least;
+}
+
+void quantize_run(const float* values, const double* scale, int n, bool weighted, double weight, std::int32_t* out) {
+  if (weighted) {
+    for (int j = 0; j < n; ++j) out[j] = to_int32(weight * round_even(static_cast<double>(values[j]) * scale[j]));
+  } else {
+    for (int j = 0; j < n; ++j) out[j] = to_int32(static_cast<double>(values[j]) * scale[j]);
+  }
+}
+
+// At random: sums of few bits would lose what is below half a unit, and small gradients are many. `channel` is that of
+// the first value.
+void dither_run(const float* values, const double* scale, int n, std::size_t row, int channel, std::int32_t* out) {
+  for (int j = 0; j < n; ++j) {
+    std::uint32_t bits;
+    __builtin_memcpy(&bits, values + j, sizeof bits);
+    const double by = dither(bits, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(channel + j));
+    out[j] = to_int32(static_cast<double>(values[j]) * scale[j] + by);
+  }
+}
+
+constexpr int kFieldBits = 21;
+typedef std::int64_t Packed __attribute__((vector_size(64), aligned(32), may_alias));
+typedef std::int32_t Channels __attribute__((vector_size(32), aligned(4), may_alias));
+
+inline void pack(const std::int32_t* channels, std::int32_t* out) {
+  std::int64_t packed[kLane];
+  for (int l = 0; l < kLane; ++l)
+    packed[l] = channels[l] + channels[kLane + l] * (std::int64_t{1} << kFieldBits) +
+                channels[2 * kLane + l] * (std::int64_t{1} << 2 * kFieldBits);
+  __builtin_memcpy(out, packed, sizeof packed);
+}
+
+inline void unpack_one(const std::int32_t* packed, std::int32_t* out) {
+  constexpr int kAbove = 64 - kFieldBits;
+  const Packed all = *reinterpret_cast<const Packed*>(packed);
+  const Packed low = (all << kAbove) >> kAbove;
+  const Packed rest = all - low;
+  const Packed middle = (rest << (kAbove - kFieldBits)) >> kAbove;
+  const Packed high = (rest - (middle << kFieldBits)) >> 2 * kFieldBits;
+  Channels* channels = reinterpret_cast<Channels*>(out);
+  channels[0] = __builtin_convertvector(low, Channels);
+  channels[1] = __builtin_convertvector(middle, Channels);
+  channels[2] = __builtin_convertvector(high, Channels);
+}
+
+// A row whose channels are packed has no weight.
+void quantize_packed(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
+  for (std::size_t row = begin; row < end; ++row) {
+    std::int32_t channels[kPackedWidth] = {0};
+    dither_run(tile.gradient + row * tile.gradient_stride, tile.gradient_scale, tile.n_outputs, row, tile.first_output,
+               channels);
+    if (tile.hessian != nullptr)
+      dither_run(tile.hessian + row * tile.hessian_stride, tile.hessian_scale, tile.n_outputs, row,
+                 tile.all_outputs + tile.first_output, channels + tile.hessian_channel);
+    if (tile.count_channel >= 0) channels[tile.count_channel] = 1;
+    if (tile.shared_channel >= 0)
+      dither_run(tile.curvature + row, &tile.shared_scale, 1, row, tile.all_outputs, channels + tile.shared_channel);
+    pack(channels, tile.out + row * kPackedSize);
+  }
+}
+
+void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
+  if (tile.packed) return quantize_packed(tile, begin, end);
+  const bool weighted = tile.weight != nullptr;
+  for (std::size_t row = begin; row < end; ++row) {
+    if (weighted && tile.weight[row] == 0.0) continue;  // not in the sample
+    std::int32_t* out = tile.out + row * static_cast<std::size_t>(tile.width);
+    for (int c = 0; c < tile.width; ++c) out[c] = 0;
+    const double weight = weighted ? tile.weight[row] * tile.weight_scale : 1.0;
+    quantize_run(tile.gradient + row * tile.gradient_stride, tile.gradient_scale, tile.n_outputs, weighted, weight,
+                 out);
+    if (tile.hessian != nullptr)
+      quantize_run(tile.hessian + row * tile.hessian_stride, tile.hessian_scale, tile.n_outputs, weighted, weight,
+                   out + tile.hessian_channel);
+    if (tile.count_channel >= 0) out[tile.count_channel] = 1;
+    if (tile.shared_channel >= 0) {
+      const double shared =
+          tile.curvature != nullptr ? round_even(tile.curvature[row] * tile.shared_scale) : tile.shared_scale;
+      out[tile.shared_channel] = to_int32(weight * shared);
+    }
+  }
+}
+
+template <class Vector, class Code, bool Some>
+void accumulate_dense(const AccumulateTile& t) {
+  constexpr std::size_t kStride = Vector::kStride;
+  // Copies: what is stored below could be a part of `t`, for all the compiler knows.
+  const Code* codes = static_cast<const Code*>(t.codes);
+  const std::int32_t* payload = t.payload.data;
+  const std::uint32_t* slot_begin = t.slot_begin;
+  const std::uint32_t* positions = t.positions;
+  const std::uint32_t* rows = t.rows;
+  std::int32_t* histogram = t.histogram;
+  const std::size_t k = t.n_features;
+  const std::size_t n_rows = t.n_rows;
+  const std::size_t n_positions = t.n_positions;
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    const std::size_t row = rows[i];
+    if (i + kAhead < n_rows) {
+      const std::size_t next = rows[i + kAhead];
+      __builtin_prefetch(codes + next * k);
+      Vector::prefetch(payload + next * kStride);
+    }
+    const Vector vector(payload + row * kStride);
+    const Code* code = codes + row * k;
+    if (Some) {
+      for (std::size_t i = 0; i < n_positions; ++i) {
+        const std::uint32_t f = positions[i];
+        vector.add_to(histogram + (slot_begin[f] + code[f]) * kStride);
+      }
+    } else {
+      for (std::size_t f = 0; f < k; ++f) vector.add_to(histogram + (slot_begin[f] + code[f]) * kStride);
+    }
+  }
+}
+
+template <class Vector>
+void accumulate_sparse(const AccumulateTile& t) {
+  constexpr std::size_t kStride = Vector::kStride;
+  const std::int32_t* payload = t.payload.data;
+  const std::uint32_t* row_begin = t.row_begin;
+  const std::uint16_t* cells = t.cells;
+  const std::uint32_t* rows = t.rows;
+  std::int32_t* histogram = t.histogram;
+  const std::size_t n_rows = t.n_rows;
+  const std::size_t cells_ahead = t.cell_lines * kLineCells;
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    const std::size_t row = rows[i];
+    if (i + kAhead < n_rows) {
+      const std::size_t next = rows[i + kAhead];
+      for (std::size_t e = 0; e < cells_ahead; e += kLineCells) __builtin_prefetch(cells + row_begin[next] + e);
+      Vector::prefetch(payload + next * kStride);
+    }
+    if (i + 2 * kAhead < n_rows) __builtin_prefetch(row_begin + rows[i + 2 * kAhead]);
+    const Vector vector(payload + row * kStride);
+    const std::uint32_t end = row_begin[row + 1];
+    for (std::uint32_t e = row_begin[row]; e < end; ++e) vector.add_to(histogram + cells[e] * kStride);
+  }
+}
+
+template <class Vector>
+void accumulate_rows(const AccumulateTile& t) {
+  if (t.row_begin != nullptr)
+    accumulate_sparse<Vector>(t);
+  else if (t.positions != nullptr)
+    t.wide ? accumulate_dense<Vector, std::uint16_t, true>(t) : accumulate_dense<Vector, std::uint8_t, true>(t);
+  else
+    t.wide ? accumulate_dense<Vector, std::uint16_t, false>(t) : accumulate_dense<Vector, std::uint8_t, false>(t);
+}
+
+void accumulate(const AccumulateTile& t) {
+  if (t.payload.packed) return accumulate_rows<PackedVector>(t);
+  with_rows(t.payload.width, [&](auto type) { accumulate_rows<typename decltype(type)::type>(t); });
+}
+
+// Feature by feature, the last one first: its bins are summed over the combinations of the features before, and these
+// over its bins, which leaves a group without it.
+template <class Vector>
+void sum_group(const GroupTile& t, std::size_t group) {
+  constexpr std::size_t kStride = Vector::kStride;
+  std::int32_t* left = t.combinations + t.group_begin[group] * kStride;
+  std::size_t n_left = t.group_begin[group + 1] - t.group_begin[group];
+  const std::uint32_t first = t.first[group];
+  for (std::uint32_t position = t.first[group + 1] - 1; position > first; --position) {
+    const std::size_t n_bins = t.slot_begin[position + 1] - t.slot_begin[position];
+    std::int32_t* bins = t.histogram + t.slot_begin[position] * kStride;
+    n_left /= n_bins;
+    for (std::size_t a = 0; a < n_left; ++a) {
+      const std::int32_t* from = left + a * n_bins * kStride;
+      Vector sum(from);
+      if (a == 0)
+        sum.store(bins);
+      else
+        sum.add_to(bins);
+      for (std::size_t b = 1; b < n_bins; ++b) {
+        const Vector one(from + b * kStride);
+        if (a == 0)
+          one.store(bins + b * kStride);
+        else
+          one.add_to(bins + b * kStride);
+        sum.add(one);
+      }
+      sum.store(left + a * kStride);
+    }
+  }
+  for (std::size_t b = 0; b < n_left; ++b)
+    Vector(left + b * kStride).store(t.histogram + (t.slot_begin[first] + b) * kStride);
+}
+
+void sum_groups(const GroupTile& t) {
+  const auto sum = [&](auto type) {
+    for (std::size_t group = 0; group < t.n_groups; ++group) sum_group<typename decltype(type)::type>(t, group);
+  };
+  t.packed ? sum(VectorType<PackedVector>()) : with_rows(t.width, sum);
+}
+
+void sum_payload(const PayloadRows& payload, const std::uint32_t* rows, std::size_t n_rows, std::int32_t* out) {
+  if (!payload.packed) return sum_rows_of_payload(payload.data, payload.width, rows, n_rows, out);
+  alignas(64) std::int32_t packed[kPackedSize] = {0};
+  sum_vectors<PackedVector>(payload.data, rows, n_rows, packed);
+  std::int32_t sums[kPackedWidth];
+  unpack_one(packed, sums);
+  for (int c = 0; c < kPackedWidth; ++c) out[c] += sums[c];
+}
+
+void unpack(const std::int32_t* packed, const std::uint32_t* rows, std::size_t n, std::int32_t* out) {
+  for (std::size_t i = 0; i < n; ++i, out += kPackedWidth)
+    unpack_one(packed + (rows == nullptr ? i : rows[i]) * static_cast<std::size_t>(kPackedSize), out);
+}
+
+void subtract(std::int32_t* from, const std::int32_t* what, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) from[i] -= what[i];
+}
+
+template <class Vector>
+void rest_of(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, std::int32_t* one) {
+  constexpr std::size_t kStride = Vector::kStride;
+  alignas(64) std::int32_t sums[kStride] = {0};
+  Vector sum(sums);
+  for (std::size_t b = 0; b < n; ++b) sum.add(Vector(bins + b * kStride));
+  sum.add_to(sums);
+  for (std::size_t c = 0; c < kStride; ++c) one[c] = totals[c] - (sums[c] - one[c]);
+}
+
+void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width, std::int32_t* one) {
+  with_rows(width, [&](auto type) { rest_of<typename decltype(type)::type>(totals, bins, n, one); });
+}
+
+}  // namespace
+
+extern const HistogramKernels kHistogramKernels;
+const HistogramKernels kHistogramKernels = {sum_magnitudes, quantize, accumulate, sum_payload,
+                                            sum_groups,     unpack,   subtract,   rest_of_bins};
+
+}  // namespace POLYLEAF_ISA
+}  // namespace polyleaf

@@ -1,0 +1,97 @@
+// The hot loops of payloads and histograms. core/histogram_kernels.cpp is compiled once per instruction set, as
+// kernels.cpp is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace polyleaf {
+
+// Channels of a packed row, three to a number of 64 bits: channel c takes the field c / 8 of number c % 8. The lower
+// two fields have 21 bits, the upper one 22; a field's sign is borrowed from the one above, so that sums and
+// differences of packed rows are those of their channels as long as these fit.
+constexpr int kPackedWidth = 24;
+constexpr int kPackedSize = 16;  // in int32
+constexpr int kPackedBits = 20;  // of the sum of magnitudes of a channel
+
+// Rows of an output tile.
+struct PayloadRows {
+  const std::int32_t* data;
+  int width;    // channels
+  bool packed;  // else each has an int32
+};
+
+// Rounds the rows of one output tile to fixed point (payload.hpp).
+struct QuantizeTile {
+  std::int32_t* out;
+  int width;
+  bool packed;  // rounded at random, then; without weights
+  int n_outputs;
+  int first_output;
+  int all_outputs;
+  const float* gradient;
+  std::size_t gradient_stride;
+  const double* gradient_scale;
+  const float* hessian;  // null unless diagonal
+  std::size_t hessian_stride;
+  const double* hessian_scale;
+  int hessian_channel;
+  const double* weight;  // may be null
+  double weight_scale;
+  int count_channel;   // -1: none in this tile
+  int shared_channel;  // -1: none in this tile
+  double shared_scale;
+  const float* curvature;  // of each row; null: 1
+};
+
+// One node's rows to be added to the histogram of one tile of features and one tile of outputs.
+struct AccumulateTile {
+  PayloadRows payload;
+  const std::uint32_t* rows;
+  std::size_t n_rows;
+  const void* codes;
+  bool wide;
+  std::size_t n_features;
+  const std::uint32_t* slot_begin;
+  const std::uint32_t* positions;  // the features to visit; null: all
+  std::size_t n_positions;
+  const std::uint32_t* row_begin;  // sparse tiles: cells instead of codes
+  const std::uint16_t* cells;
+  std::size_t cell_lines;   // cache lines that the cells of most rows take
+  std::int32_t* histogram;  // its bins are packed as the rows are
+};
+
+// Sums of the combinations of the bins of neighbouring features (table/visited_cells.hpp), to be made those of the
+// features.
+struct GroupTile {
+  std::int32_t* combinations;  // overwritten
+  int width;
+  bool packed;
+  std::size_t n_groups;
+  const std::uint32_t* first;        // position of a group's first feature; one more than groups
+  const std::uint32_t* group_begin;  // its slots among the combinations; one more than groups
+  const std::uint32_t* slot_begin;   // of the features
+  std::int32_t* histogram;           // of the features
+};
+
+struct HistogramKernels {
+  // Adds weighted magnitudes to out; returns the smallest value.
+  float (*sum_magnitudes)(const float* values, std::size_t stride, const double* weight, std::size_t begin,
+                          std::size_t end, int n_outputs, double* out);
+  void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
+  void (*accumulate)(const AccumulateTile& tile);
+  // Adds the vectors of the rows to out.
+  void (*sum_payload)(const PayloadRows& payload, const std::uint32_t* rows, std::size_t n_rows, std::int32_t* out);
+  void (*sum_groups)(const GroupTile& tile);
+  // Packed vectors, all or those of some rows, as kPackedWidth integers each.
+  void (*unpack)(const std::int32_t* packed, const std::uint32_t* rows, std::size_t n, std::int32_t* out);
+  void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
+  // One of `n` bins = totals minus the vectors of the others.
+  void (*rest_of_bins)(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width,
+                       std::int32_t* one);
+};
+
+// Of the instruction set that kernels() (kernels.hpp) has chosen.
+const HistogramKernels& histogram_kernels();
+
+}  // namespace polyleaf

@@ -1,0 +1,30 @@
+// The values of a tree's leaves, and the predictions they change.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "growth/grower.hpp"
+
+namespace polyleaf {
+
+// Whether the outputs of a row have Hessians of their own, instead of the row's weight.
+bool has_own_hessian(const Gradients& gradients);
+
+// Sets values and covers of the leaves: eq. 15 in float64 from the unrounded gradients. Returns the sums they are made
+// of, leaf by leaf: gradients (d), Hessians (d; 0 if they are the weight), weight.
+std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
+                                const std::vector<LeafRows>& leaves, GrownTree& tree);
+
+// A leaf value as it is stored: a vanishing Hessian without regularisation may ask for more than a float can hold.
+float stored_value(double value);
+
+// Writes the leaf of each row, those outside of the sample included.
+void write_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
+                  const std::vector<LeafRows>& leaves, const GrownTree& tree);
+
+// Adds the tree to the predictions of all rows, those outside of the sample included.
+void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
+                const std::vector<LeafRows>& leaves, const GrownTree& tree);
+
+}  // namespace polyleaf

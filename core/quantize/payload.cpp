@@ -1,0 +1,225 @@
+#include "quantize/payload.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+#include "base/threads.hpp"
+#include "gradients/full_hessian.hpp"
+#include "kernels/histogram.hpp"
+#include "quantize/fixed_point.hpp"
+
+namespace polyleaf {
+namespace {
+
+constexpr std::size_t kBlockRows = 2048;
+
+int round_up(int value, int step) { return (value + step - 1) / step * step; }
+
+}  // namespace
+
+PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, std::size_t n_rows, bool weighted) {
+  if (hessian == HessianKind::kFull) {
+    const auto n_channels =
+        static_cast<int>(1 + static_cast<std::size_t>(n_outputs) + triangle(static_cast<std::size_t>(n_outputs)));
+    PayloadLayout layout;
+    layout.n_outputs = n_outputs;
+    layout.hessian = hessian;
+    layout.n_tiles = (n_channels + PayloadLayout::kMaxWidth - 1) / PayloadLayout::kMaxWidth;
+    layout.width = round_up((n_channels + layout.n_tiles - 1) / layout.n_tiles, PayloadLayout::kLane);
+    return layout;
+  }
+  const int per_output = hessian == HessianKind::kDiagonal ? 2 : 1;
+  const int extra = hessian == HessianKind::kShared ? 2 : 1;
+  PayloadLayout best;  // the fewest channels, then the fewest tiles
+  for (int width = PayloadLayout::kMaxWidth; width >= PayloadLayout::kLane; width -= PayloadLayout::kLane) {
+    const int most_outputs = (width - extra) / per_output;
+    PayloadLayout layout;
+    layout.n_outputs = n_outputs;
+    layout.hessian = hessian;
+    layout.n_tiles = (n_outputs + most_outputs - 1) / most_outputs;
+    layout.outputs_per_tile = (n_outputs + layout.n_tiles - 1) / layout.n_tiles;
+    layout.n_tiles = (n_outputs + layout.outputs_per_tile - 1) / layout.outputs_per_tile;  // none empty
+    layout.width = round_up(layout.outputs_per_tile * per_output + extra, PayloadLayout::kLane);
+    if (best.n_tiles == 0 || layout.n_channels() < best.n_channels()) best = layout;
+  }
+  best.packed = best.width == kPackedWidth && !weighted && n_rows >= kLeastPackedRows && n_rows <= kMostPackedRows;
+  return best;
+}
+
+void NodeRows::take(const Payload& payload, const std::uint32_t* rows, std::size_t n_rows) {
+  const PayloadLayout& layout = payload.layout;
+  rows_ = rows;
+  n_rows_ = n_rows;
+  if (!layout.packed) {
+    place_ = rows;
+    data_ = payload.data.data();
+    tile_size_ = payload.n_rows * layout.row_size();
+    return;
+  }
+  tile_size_ = n_rows * static_cast<std::size_t>(layout.width);
+  const std::size_t size = static_cast<std::size_t>(layout.n_tiles) * tile_size_ + PayloadLayout::kSlack;
+  if (own_data_.size() < size) own_data_ = Buffer<std::int32_t>(size);
+  for (int t = 0; t < layout.n_tiles; ++t)
+    histogram_kernels().unpack(payload.tile(t).data, rows, n_rows,
+                               own_data_.data() + static_cast<std::size_t>(t) * tile_size_);
+  data_ = own_data_.data();
+  own_places_.resize(n_rows);
+  std::iota(own_places_.begin(), own_places_.end(), 0u);
+  place_ = own_places_.data();
+}
+
+namespace {
+
+// Calls body(begin, end, block) for blocks of rows.
+template <class Body>
+void over_blocks(std::size_t n_rows, int n_threads, Body&& body) {
+  parallel_for(n_threads, (n_rows + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int) {
+    body(block * kBlockRows, std::min(n_rows, (block + 1) * kBlockRows), block);
+  });
+}
+
+// Weighted magnitudes of the gradients (d) and of the Hessian's entries, summed in an order that does not depend on the
+// threads.
+std::vector<double> sum_magnitudes(const Gradients& in, std::size_t n_entries, int n_threads, bool& positive) {
+  const auto d = static_cast<std::size_t>(in.n_outputs);
+  const std::size_t size = d + n_entries;
+  const std::size_t n_blocks = (in.n_rows + kBlockRows - 1) / kBlockRows;
+  std::vector<double> sums(n_blocks * size, 0.0);
+  std::vector<float> least(n_blocks, 0.0f);
+  over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t block) {
+    double* out = sums.data() + block * size;
+    histogram_kernels().sum_magnitudes(in.gradient, in.gradient_stride, in.weight, begin, end, in.n_outputs, out);
+    if (n_entries == d && in.hessian != nullptr) {
+      least[block] = histogram_kernels().sum_magnitudes(in.hessian, in.hessian_stride, in.weight, begin, end,
+                                                        in.n_outputs, out + d);
+    } else if (n_entries > 0) {
+      std::vector<double> entry(n_entries);
+      for (std::size_t row = begin; row < end; ++row) {
+        softmax_hessian(in.gradient + row * in.gradient_stride, in.label[row], in.n_outputs, entry.data());
+        const double weight = in.weight != nullptr ? in.weight[row] : 1.0;
+        for (std::size_t e = 0; e < n_entries; ++e) out[d + e] += weight * std::fabs(entry[e]);
+      }
+    }
+  });
+  positive = std::all_of(least.begin(), least.end(), [](float value) { return value >= 0; });
+  std::vector<double> total(size, 0.0);
+  for (std::size_t block = 0; block < n_blocks; ++block)
+    for (std::size_t c = 0; c < size; ++c) total[c] += sums[block * size + c];
+  for (const double t : total)
+    if (!std::isfinite(t)) throw std::overflow_error("the gradients are not finite");
+  return total;
+}
+
+// Of all rows, weighted; a shared Hessian is positive.
+double sum_curvature(const Gradients& in) {
+  double sum = 0.0;
+  const float least = histogram_kernels().sum_magnitudes(in.curvature, 1, in.weight, 0, in.n_rows, 1, &sum);
+  if (!std::isfinite(sum)) throw std::overflow_error("the Hessian is not finite");
+  if (least < 0) throw std::domain_error("the mean Hessian of a row is negative: it cannot stand for all outputs");
+  return sum;
+}
+
+struct Scales {
+  std::vector<double> gradient, hessian;  // from real numbers to integers, before the weight is applied
+  double shared = 1.0;
+  double weight = 1.0;
+};
+
+void quantize_full(const Gradients& in, const Scales& scales, int n_threads, Payload& payload) {
+  const auto d = static_cast<std::size_t>(in.n_outputs);
+  const auto width = static_cast<std::size_t>(payload.layout.width);
+  const std::size_t n_channels = 1 + d + triangle(d);
+  const auto rounded = [&](double value, double weight) { return std::nearbyint(weight * std::nearbyint(value)); };
+  over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t) {
+    std::vector<double> entry(triangle(d));
+    std::vector<std::int32_t> channel(payload.layout.n_channels(), 0);
+    for (std::size_t row = begin; row < end; ++row) {
+      const float* g = in.gradient + row * in.gradient_stride;
+      const double weight = in.weight != nullptr ? in.weight[row] * scales.weight : 1.0;
+      softmax_hessian(g, in.label[row], in.n_outputs, entry.data());
+      channel[0] = 1;
+      for (std::size_t j = 0; j < d; ++j)
+        channel[1 + j] = static_cast<std::int32_t>(rounded(static_cast<double>(g[j]) * scales.gradient[j], weight));
+      for (std::size_t e = 0; e < entry.size(); ++e)
+        channel[1 + d + e] = static_cast<std::int32_t>(rounded(entry[e] * scales.hessian[e], weight));
+      for (std::size_t c = 0; c < payload.layout.n_channels(); ++c)
+        payload.data[(c / width * in.n_rows + row) * width + c % width] = c < n_channels ? channel[c] : 0;
+    }
+  });
+}
+
+void quantize_tiles(const Gradients& in, const Scales& scales, int n_threads, Payload& payload) {
+  const PayloadLayout& layout = payload.layout;
+  const bool diagonal = layout.hessian == HessianKind::kDiagonal;
+  over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t) {
+    for (int t = 0; t < layout.n_tiles; ++t) {
+      const int first = t * layout.outputs_per_tile;
+      QuantizeTile tile;
+      tile.out = payload.data.data() + static_cast<std::size_t>(t) * in.n_rows * layout.row_size();
+      tile.width = layout.width;
+      tile.packed = layout.packed;
+      tile.n_outputs = layout.outputs_in(t);
+      tile.first_output = first;
+      tile.all_outputs = layout.n_outputs;
+      tile.gradient = in.gradient + first;
+      tile.gradient_stride = in.gradient_stride;
+      tile.gradient_scale = scales.gradient.data() + first;
+      tile.hessian = diagonal ? in.hessian + first : nullptr;
+      tile.hessian_stride = in.hessian_stride;
+      tile.hessian_scale = diagonal ? scales.hessian.data() + first : nullptr;
+      tile.hessian_channel = layout.hessian_channel();
+      tile.weight = in.weight;
+      tile.weight_scale = scales.weight;
+      tile.count_channel = t == 0 ? layout.count_channel() : -1;
+      tile.shared_channel = t == 0 && layout.hessian == HessianKind::kShared ? layout.weight_channel() : -1;
+      tile.shared_scale = scales.shared;
+      tile.curvature = in.curvature;
+      histogram_kernels().quantize(tile, begin, end);
+    }
+  });
+}
+
+}  // namespace
+
+void quantize(const Gradients& in, bool full, int n_threads, Payload& payload) {
+  const HessianKind kind = full                                              ? HessianKind::kFull
+                           : in.hessian != nullptr                           ? HessianKind::kDiagonal
+                           : in.weight != nullptr || in.curvature != nullptr ? HessianKind::kShared
+                                                                             : HessianKind::kCount;
+  const std::size_t n = in.n_rows;
+  const auto d = static_cast<std::size_t>(in.n_outputs);
+  payload.layout = lay_out_payload(in.n_outputs, kind, n, in.weight != nullptr);
+  payload.n_rows = n;
+  const std::size_t size = n * static_cast<std::size_t>(payload.layout.n_tiles) * payload.layout.row_size();
+  if (payload.data.size() != size) payload.data = Buffer<std::int32_t>(size);
+
+  const std::size_t n_entries = full ? triangle(d) : kind == HessianKind::kDiagonal ? d : 0;
+  const std::vector<double> total = sum_magnitudes(in, n_entries, n_threads, payload.hessian_is_positive);
+  const FixedPoint grid(in.weight, n, payload.layout.sum_bits(), payload.layout.packed);
+  Scales scales;
+  scales.weight = 1.0 / grid.weight_unit;
+  payload.gradient_unit.assign(d, 1.0);
+  payload.hessian_unit.assign(std::max(d, n_entries), 1.0);
+  for (std::size_t j = 0; j < d; ++j) {
+    payload.gradient_unit[j] = grid.unit(total[j]);
+    scales.gradient.push_back(grid.weight_unit / payload.gradient_unit[j]);
+  }
+  for (std::size_t e = 0; e < n_entries; ++e) {
+    payload.hessian_unit[e] = grid.unit(total[d + e]);
+    scales.hessian.push_back(grid.weight_unit / payload.hessian_unit[e]);
+  }
+  if (kind == HessianKind::kShared) {
+    const double unit = grid.unit(in.curvature != nullptr ? sum_curvature(in) : grid.total_weight);
+    payload.hessian_unit.assign(d, unit);
+    scales.shared = grid.weight_unit / unit;
+  }
+  if (full)
+    quantize_full(in, scales, n_threads, payload);
+  else
+    quantize_tiles(in, scales, n_threads, payload);
+}
+
+}  // namespace polyleaf

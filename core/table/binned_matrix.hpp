@@ -1,0 +1,90 @@
+// The training table as bin codes, cut into tiles of features whose histograms fit a core's cache.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "base/matrix_view.hpp"
+#include "table/cuts.hpp"
+#include "table/visited_cells.hpp"
+
+namespace polyleaf {
+
+// A few features side by side. A bin of a feature is a slot of the tile: slot = slot_begin[position] + code.
+struct TileLayout {
+  std::vector<std::int32_t> features;     // which columns of the table
+  std::vector<std::uint32_t> slot_begin;  // one more than features
+  std::vector<std::uint32_t> value_end;   // per feature: the slot after its values; the missing bin's, if it has one
+  std::size_t first_slot = 0;             // of this tile among the slots of all tiles
+  bool wide = false;                      // 16-bit codes instead of 8-bit ones
+  bool categorical = false;               // its features are all categorical, or none is
+  // In a sparse tile, histograms only visit the cells outside each feature's most frequent bin; that bin is the
+  // node's total minus the others.
+  bool sparse = false;
+  std::vector<std::uint32_t> frequent_slot;  // per feature
+
+  std::size_t n_features() const { return features.size(); }
+  std::uint32_t n_slots() const { return slot_begin.back(); }
+  bool has_missing(std::size_t position) const { return value_end[position] < slot_begin[position + 1]; }
+};
+
+struct FeatureTile : TileLayout {
+  Buffer<std::uint8_t> codes;  // rows x features, row by row
+  VisitedCells cells;          // in a sparse tile
+  FeatureGroups groups;        // its cells in groups of features, where that pays
+
+  std::uint32_t code(std::size_t row, std::size_t position) const {
+    const std::size_t cell = row * features.size() + position;
+    return wide ? reinterpret_cast<const std::uint16_t*>(codes.data())[cell] : codes[cell];
+  }
+};
+
+struct FeatureBins {
+  std::vector<double> cuts;
+  std::uint32_t n_value_bins = 1;  // cuts + 1; the code after them is the missing bin
+  bool has_missing = false;
+  bool categorical = false;
+  std::vector<std::uint32_t> categories;  // of a categorical feature: the category of each bin
+  std::uint32_t tile = 0;
+  std::uint32_t position = 0;
+
+  std::uint32_t n_bins() const { return n_value_bins + (has_missing ? 1u : 0u); }
+  std::uint32_t missing_code() const { return n_value_bins; }
+};
+
+struct BinnedMatrix {
+  std::size_t n_rows = 0;
+  std::size_t n_slots = 0;
+  std::vector<FeatureBins> features;
+  std::vector<FeatureTile> tiles;
+
+  BinnedMatrix() = default;
+  BinnedMatrix(BinnedMatrix&&) = default;
+  BinnedMatrix& operator=(BinnedMatrix&&) = default;
+
+  bool has_categories() const;
+  std::uint32_t code(std::size_t row, std::size_t feature) const {
+    const FeatureBins& bins = features[feature];
+    return tiles[bins.tile].code(row, bins.position);
+  }
+};
+
+BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads);
+
+// A table of no rows with these cut points: its thresholds, and the bins of other rows.
+BinnedMatrix table_of_cuts(std::vector<ColumnCuts> columns);
+
+// The tables side by side as one, with the layout of a table that was binned as a whole. Their rows are the same; their
+// memory is given back as they are copied.
+BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads);
+
+// The bins of other rows, rows x features. The bin of a value is the first b with value <= cuts[b]; NaN has the code
+// after the last bin, also in a column where training saw none; so has a category that training did not see.
+std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matrix, int n_threads);
+
+// The training rows' codes, `size` neighbouring features of a row side by side: groups x rows x size, with zeros where
+// the last group has fewer features. std::invalid_argument where a code takes 16 bits.
+std::vector<std::uint8_t> codes_in_groups(const BinnedMatrix& matrix, std::size_t size, int n_threads);
+
+}  // namespace polyleaf

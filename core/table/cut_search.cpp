@@ -1,0 +1,48 @@
+#include "table/cut_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/cut.hpp"
+
+namespace polyleaf {
+namespace {
+
+// The largest Real at or below the cut: a Real is above the one exactly when it is above the other.
+template <class Real>
+Real round_down(double cut) {
+  const Real nearest = static_cast<Real>(cut);
+  if (static_cast<double>(nearest) <= cut) return nearest;
+  return std::nextafter(nearest, -std::numeric_limits<Real>::infinity());
+}
+
+}  // namespace
+
+template <class Real>
+CutSearch<Real>::CutSearch(const std::vector<double>& cuts)
+    : n_cuts_(cuts.size()), n_groups_(cuts.size() / kCutGroup + 1) {
+  constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
+  const bool few_groups = n_groups_ <= kCutGroup;
+  groups_ = Buffer<Real>((few_groups ? kCutGroup + 1 : n_groups_) * kCutGroup);
+  std::fill(groups_.data(), groups_.data() + groups_.size(), kInfinity);
+  std::transform(cuts.begin(), cuts.end(), groups_.data(), round_down<Real>);
+  lasts_ = Buffer<Real>(few_groups ? kCutGroup : n_groups_ - 1);
+  std::fill(lasts_.data(), lasts_.data() + lasts_.size(), kInfinity);
+  for (std::size_t g = 0; g + 1 < n_groups_; ++g) lasts_[g] = groups_[g * kCutGroup + kCutGroup - 1];
+}
+
+template <class Real>
+void CutSearch<Real>::find(const Real* values, std::size_t count, std::uint16_t* bins) const {
+  const CutGroups<Real> groups = {groups_.data(), lasts_.data(), n_cuts_, n_groups_};
+  if constexpr (std::is_same_v<Real, float>)
+    search_kernels().find_float(groups, values, count, bins);
+  else
+    search_kernels().find_double(groups, values, count, bins);
+}
+
+template class CutSearch<float>;
+template class CutSearch<double>;
+
+}  // namespace polyleaf

@@ -1,0 +1,35 @@
+// Cut points of each column from its weighted distribution, or its categories.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/matrix_view.hpp"
+
+namespace polyleaf {
+
+struct ColumnCuts {
+  std::vector<double> cuts;  // ascending; bin b holds the values with cuts[b - 1] < x <= cuts[b]
+  bool has_missing = false;  // a NaN was seen
+  bool categorical = false;
+  std::vector<std::uint32_t> categories;  // of a categorical column: those seen, ascending, each with a bin of its own
+};
+
+// Most distinct values of a column that max_bins = 0 can give a bin each.
+constexpr std::size_t kMostDistinct = 65535;
+
+// Categories are whole numbers below this.
+constexpr std::size_t kMostCategories = 10000;
+
+// Weights as whole numbers of a small unit, at least one each: their sums are exact, so that the cuts depend on neither
+// the order of the rows nor the device. The unit is a power of two of which whole weights are multiples, unless they
+// add up to 2^51 or more. std::invalid_argument where their sum is not finite.
+std::vector<std::int64_t> weight_units(const double* weight, std::size_t n);
+
+// At most max_bins bins a column; 0: a bin for each distinct value, or std::invalid_argument where there are too many.
+// `weight` may be null: every row then weighs 1. Columns where `categorical` is not 0 hold categories, and have a bin
+// for each whatever max_bins is; std::invalid_argument where they hold anything else. It may be null: none do.
+std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int max_bins,
+                                  const std::uint8_t* categorical, int n_threads);
+
+}  // namespace polyleaf

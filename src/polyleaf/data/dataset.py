@@ -1,0 +1,35 @@
+"""Rows with their targets and weights, as a run of the boosting loop is given them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polyleaf.data.inputs import Array
+from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.weights import Weights
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows with coded targets, as the loss reads them.
+
+    Attributes
+    ----------
+    name : str
+        Key in ``evals_result_``.
+    X : ndarray or csc_array of shape (rows, features)
+        Any real dtype and strides.
+    y : ndarray
+        Class codes (int32), or float64 of shape (rows, outputs).
+    weights : Weights
+        Of rows and cells.
+    """
+
+    name: str
+    X: Array | SparseTable
+    y: Array
+    weights: Weights
+
+    def arrays(self) -> dict[str, Array | SparseTable | None]:
+        """Return all values, by the names users know."""
+        return {"X": self.X, "y": self.y, "sample_weight": self.weights.whole()}

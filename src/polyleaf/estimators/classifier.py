@@ -1,0 +1,327 @@
+"""Classes, two or many, and several labels at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import ClassifierMixin
+
+from polyleaf.data.category_values import Categories
+from polyleaf.data.device_arrays import is_device_array, looked_up, on_host
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.targets import (
+    TargetCoding,
+    classification_coding,
+    read_labels,
+)
+from polyleaf.data.weights import ClassWeight
+from polyleaf.estimators.base import BasePolyleaf, EvalMetric, Objective
+from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
+from polyleaf.params.rules import Integer
+from polyleaf.params.table import documented
+from polyleaf.training.loop import TrainingResult
+
+# Raw scores computed together when predictions are sparse.
+_BLOCK_CELLS = 1 << 19
+
+
+@documented("classifier")
+class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
+    """Gradient boosted trees for classes or labels, each leaf holding a score for all of them.
+
+    The problem is multi-class (or binary) when y is 1-D or has one column: str, int, bool, or float labels
+    that are whole numbers. It is multi-label when y is a matrix of 0 and 1 with two columns or more.
+
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The sorted class labels; with several labels per row the numbers of the columns.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, when `X` had any.
+    target_names_ : ndarray of str
+        Names of the labels, or of the one column of classes, when `y` had any.
+    n_outputs_ : int
+        Number of scores per row: one per class or label, one for two classes.
+    n_estimators_ : int
+        Number of rounds done.
+    best_iteration_ : int
+        The best round, from 0, with early stopping; otherwise the last. Predictions use the rounds up to it.
+    evals_result_ : dict
+        ``evals_result_["validation_0"]["cross_entropy"]`` has the metric of the first evaluation set after
+        each round.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each feature in the gain, the cover or the splits of the trees.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polyleaf import PolyleafClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> PolyleafClassifier(n_estimators=10).fit(X, y).predict_proba(X).shape
+    (150, 3)
+    """
+
+    _kind = "classifier"
+    classes_: Array
+
+    def __init__(
+        self,
+        n_estimators: int = 300,
+        learning_rate: float = 0.1,
+        max_depth: int | None = 6,
+        max_leaves: int | None = None,
+        min_samples_leaf: int = 20,
+        max_bins: int | None = 255,
+        reg_lambda: float = 1.0,
+        reg_alpha: float = 0.0,
+        min_split_gain: float = 0.0,
+        min_child_weight: float = 0.0,
+        subsample: float = 1.0,
+        sampling_method: str = "uniform",
+        colsample_bytree: float = 1.0,
+        colsample_bylevel: float = 1.0,
+        colsample_bynode: float = 1.0,
+        objective: str | Objective | None = None,
+        base_score: float | Sequence[float] | FloatArray | None = None,
+        multi_strategy: str = "multi_output_tree",
+        sparse_leaves: int | None = None,
+        sparse_mode: str = "restricted",
+        sketch: str | None = "auto",
+        sketch_size: int | None = None,
+        hessian: str = "auto",
+        softmax_curvature: str = "p(1-p)",
+        class_weight: ClassWeight = None,
+        output_weight: Sequence[float] | FloatArray | None = None,
+        monotone_constraints: MonotoneConstraints | None = None,
+        interaction_constraints: InteractionConstraints | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
+        callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
+        categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
+        importance_type: str = "gain",
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.max_bins = max_bins
+        self.reg_lambda = reg_lambda
+        self.reg_alpha = reg_alpha
+        self.min_split_gain = min_split_gain
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.sampling_method = sampling_method
+        self.colsample_bytree = colsample_bytree
+        self.colsample_bylevel = colsample_bylevel
+        self.colsample_bynode = colsample_bynode
+        self.objective = objective
+        self.base_score = base_score
+        self.multi_strategy = multi_strategy
+        self.sparse_leaves = sparse_leaves
+        self.sparse_mode = sparse_mode
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.hessian = hessian
+        self.softmax_curvature = softmax_curvature
+        self.class_weight = class_weight
+        self.output_weight = output_weight
+        self.monotone_constraints = monotone_constraints
+        self.interaction_constraints = interaction_constraints
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.categorical_features = categorical_features
+        self.importance_type = importance_type
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Array:
+        return read_labels(y, n_rows, name, warn=warn)
+
+    def _learn_coding(self, y: Array) -> TargetCoding:
+        return classification_coding(y, softmax=self.objective == "cross_entropy")
+
+    def _take(
+        self,
+        result: TrainingResult,
+        coding: TargetCoding,
+        loss_name: str,
+        feature_names: tuple[str, ...] | None,
+        categories: Categories,
+    ) -> None:
+        super()._take(result, coding, loss_name, feature_names, categories)
+        if coding.classes is not None:
+            self.classes_ = coding.classes
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        sparse: bool | None = None,
+        top_k: int | None = None,
+        n_rounds: int | None = None,
+        as_frame: bool = False,
+    ) -> Any:
+        """Predict the class of each row, or its labels.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            The features. A frame must have the columns of ``fit``, in the same order.
+        sparse : bool, default=None
+            With several labels per row, whether 0 and 1 are returned as a SciPy CSR array. None: as y was in
+            ``fit``, unless a frame is asked for.
+        top_k : int, default=None
+            With several classes or labels, return the numbers of the `top_k` columns (of `classes_`) with the
+            largest scores instead, best first.
+        n_rounds : int, default=None
+            Number of rounds to use; None: up to the best one.
+        as_frame : bool, default=False
+            Whether to return a data frame: of the kind of `X` (pandas: with its index), or of the kind that y
+            had in ``fit`` when `X` is none. Its columns are `target_names_`; without these "class", or
+            "label_0", "label_1", ...; with `top_k` "top_1", "top_2", ...
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, top_k), csr_array, or data frame
+            No dense array of rows x labels is made for the third and the fourth.
+        """
+        make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
+        if top_k is not None:
+            Integer(1, self._coding_of_fit().width).check("top_k", top_k)
+            if sparse:
+                raise ValueError("sparse=True does not go with top_k, which returns numbers of columns.")
+            binary = self._coding.kind == "binary"  # one score: that of the second class
+            scores = (np.hstack([-raw, raw]) if binary else raw for raw in self._raw_blocks(X, n_rounds))
+            best = np.concatenate([_largest(one, int(top_k)) for one in scores])
+            if make_frame is None:
+                return best
+            return make_frame(best, [f"top_{place}" for place in range(1, best.shape[1] + 1)])
+        if sparse is None:
+            sparse = self._coding_of_fit().sparse and make_frame is None
+        if not sparse:
+            decided = self._decided(self._raw(X, n_rounds))
+            if make_frame is None:
+                return decided
+            return make_frame(decided, self._coding.columns_of_predictions())
+        if self._coding.kind != "multilabel":
+            raise ValueError("sparse=True needs a problem of several labels per row.")
+        if make_frame is not None:
+            raise ValueError("sparse=True and as_frame=True exclude each other: a frame is dense.")
+        blocks = [scipy.sparse.csr_array(self._decided(raw)) for raw in self._raw_blocks(X, n_rounds)]
+        return scipy.sparse.csr_array(scipy.sparse.vstack(blocks, format="csr"))
+
+    def predict_proba(self, X: Any, *, n_rounds: int | None = None, as_frame: bool = False) -> Any:
+        """Predict the probability of each class or label; parameters as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes) or (n_rows, n_labels), or data frame
+            In the order of `classes_`. The columns of a frame are the classes, written as str, or the names
+            of the labels.
+        """
+        make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
+        probability = self._probabilities(self._predicted(X, n_rounds))
+        if make_frame is None:
+            return probability
+        return make_frame(probability, self._coding.columns_of_probabilities())
+
+    def decision_function(self, X: Any, *, n_rounds: int | None = None) -> FloatArray:
+        """Return the raw scores; parameters as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes), (n_rows, n_labels), or (n_rows,) for two classes
+            With two classes the second one is predicted where the score is greater than 0.
+        """
+        raw = self._raw(X, n_rounds)
+        if self._coding.ndim == 2 or self._coding.width > 2:
+            return raw
+        score: FloatArray = raw[:, 0] if self._coding.kind == "binary" else raw[:, 1] - raw[:, 0]
+        return score
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; of several labels, the share of rows whose observed labels are all right.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            The features.
+        y : array-like, data frame or sparse matrix
+            Classes or labels; NaN in a matrix of labels does not count.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), default=None
+            Weights of rows or cells.
+        """
+        X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
+        if self._coding_of_fit().kind != "multilabel" or scipy.sparse.issparse(y):
+            return float(super().score(X, y, sample_weight))
+        return self._score("accuracy", self.predict(X, sparse=False).astype(np.float64), y, sample_weight)
+
+    def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[Array]:
+        """Return an iterator over the predictions after each round; parameters as in `predict`."""
+        return map(self._decided, self._staged_raw(X, n_rounds))
+
+    def staged_predict_proba(self, X: Any, *, n_rounds: int | None = None) -> Iterator[FloatArray]:
+        """Return an iterator over the probabilities after each round; parameters as in `predict`."""
+        self._check_is_fitted()
+        link = self._link()
+        return (self._probabilities(link.predict(raw)) for raw in self._staged_raw(X, n_rounds))
+
+    def _coding_of_fit(self) -> TargetCoding:
+        self._check_is_fitted()
+        return self._coding
+
+    def _raw_blocks(self, X: Any, n_rounds: int | None) -> Iterator[FloatArray]:
+        """Return the raw scores of some rows at a time."""
+        table, rounds, threads = self._ready(X, n_rounds)
+        table = scipy.sparse.csr_array(table) if scipy.sparse.issparse(table) else on_host(table)
+        step = max(1, _BLOCK_CELLS // self._coding.n_outputs)
+        for begin in range(0, table.shape[0], step):
+            yield self._forest.predict_raw(table[begin : begin + step], n_rounds=rounds, n_threads=threads)
+
+    def _decided(self, raw: FloatArray) -> Array:
+        if self._coding.kind == "multilabel":
+            # The scores of this loss are on the scale of the labels themselves.
+            middle = 0.5 if self._loss_name == "clipped_squared_error" else 0.0
+            return (raw > middle).astype(np.int64)
+        codes = (raw[:, 0] > 0).astype(np.intp) if self._coding.kind == "binary" else raw.argmax(axis=1)
+        if is_device_array(codes):
+            return looked_up(self._coding.decode(np.arange(self._coding.width)), codes)
+        return self._coding.decode(codes)
+
+    def _probabilities(self, prediction: FloatArray) -> FloatArray:
+        if self._coding.kind == "binary":
+            return np.hstack([1 - prediction, prediction])
+        # Scores of this loss, which are on the scale of the labels, are not bound to theirs.
+        return np.clip(prediction, 0.0, 1.0) if self._loss_name == "clipped_squared_error" else prediction
+
+
+def _largest(raw: FloatArray, k: int) -> Array:
+    """Return the columns of the k largest scores of each row, best first."""
+    largest = np.sort(np.argpartition(-raw, k - 1, axis=1)[:, :k], axis=1)
+    order = np.argsort(-np.take_along_axis(raw, largest, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(largest, order, axis=1)

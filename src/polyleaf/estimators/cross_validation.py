@@ -1,0 +1,296 @@
+"""Cross-validation round by round: the table is binned once, and all folds advance together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _num_samples
+
+from polyleaf.data.dataset import Dataset
+from polyleaf.data.device_arrays import on_host
+from polyleaf.data.inputs import FloatArray
+from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
+from polyleaf.estimators.base import BasePolyleaf, Problem, check_measured
+from polyleaf.estimators.device import require_gpu
+from polyleaf.params.table import validate_params
+from polyleaf.training.callbacks import CallbackError, CallbackList, all_callbacks
+from polyleaf.training.loop import Run, TrainingResult
+from polyleaf.training.state import TrainingState
+from polyleaf.training.trainer import bin_data
+
+Indices = npt.NDArray[np.intp]
+
+_SET_NAME = "validation"
+
+
+@dataclass(frozen=True)
+class CVResult:
+    """What the metrics were after each round, on the rows that a fold's model has not seen.
+
+    Attributes
+    ----------
+    mean, std : dict of str to ndarray of shape (n_rounds,)
+        For each metric the mean over the folds, and the standard deviation (of these folds: ``ddof=0``).
+    folds : dict of str to ndarray of shape (n_folds, n_rounds)
+        For each metric the values themselves.
+    best_round : int
+        The round, from 0, with the best mean of the last metric (or as an `EarlyStopping` has it).
+    models : list of estimators or None
+        One fitted estimator a fold, if asked for; each predicts with the rounds up to the best one.
+    """
+
+    mean: dict[str, FloatArray]
+    std: dict[str, FloatArray]
+    folds: dict[str, FloatArray]
+    best_round: int
+    models: list[Any] | None = None
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds done."""
+        return len(next(iter(self.mean.values())))
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame: a row for each round, two columns "<metric> mean" and "<metric> std"."""
+        pd = import_module("pandas")
+        columns = {
+            f"{metric} {what}": values[metric]
+            for metric in self.mean
+            for what, values in (("mean", self.mean), ("std", self.std))
+        }
+        return pd.DataFrame(columns, index=pd.RangeIndex(self.n_rounds, name="round"))
+
+
+def cv(
+    estimator: BasePolyleaf,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = 5,
+    sample_weight: Any = None,
+    groups: Any = None,
+    metrics: Any = None,
+    return_models: bool = False,
+) -> CVResult:
+    """Train one model a fold, all of them round by round, and measure each on the rows it has not seen.
+
+    The cut points of the features are found once, on all rows of `X`: the values of the features (never the
+    targets) of a fold's test rows take part in them. All else comes from a fold's training rows alone. Where
+    the cut points are the same, a fold's scores are those of the estimator fitted on these rows.
+
+    With `early_stopping_rounds` (or an `EarlyStopping` in `callbacks`) all folds stop when the mean over the
+    folds has not improved. Other callbacks get the means as the evaluation set "validation"; there is no
+    single forest for them, so that a `Checkpoint` is refused.
+
+    Parameters
+    ----------
+    estimator : PolyleafRegressor or PolyleafClassifier
+        Whose parameters are used; it is not changed, and need not be fitted.
+    X, y, sample_weight
+        As in ``fit``. Classes are those of the whole `y`.
+    cv : int, scikit-learn splitter, or iterable of (train, test) indices, default=5
+        The folds. A number stands for as many consecutive ones, stratified by class for a classifier.
+    groups : array-like of shape (n_rows,), default=None
+        Passed on to a splitter that keeps groups together.
+    metrics : str, callable or list of these, default=None
+        What to measure, as `eval_metric` of the estimator; None: that.
+    return_models : bool, default=False
+        Whether the result has the fitted estimators.
+
+    Returns
+    -------
+    CVResult
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polyleaf import PolyleafClassifier, cv
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = cv(PolyleafClassifier(n_estimators=20), X, y, cv=3, metrics=["log_loss", "accuracy"])
+    >>> result.mean["accuracy"].shape
+    (20,)
+    """
+    if not isinstance(estimator, BasePolyleaf):
+        raise TypeError(
+            f"estimator must be a PolyleafRegressor or PolyleafClassifier; got {type(estimator).__name__}."
+        )
+    params = estimator.get_params(deep=False)
+    if metrics is not None:
+        params["eval_metric"] = metrics
+    validate_params(params, estimator._kind)
+    if params["device"] == "cuda":
+        require_gpu()
+    # Folds are cut on the host.
+    X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
+    callbacks = all_callbacks(params["callbacks"], params["early_stopping_rounds"], int(params["verbose"]))
+
+    problem = estimator._problem(X, y, sample_weight, params)
+    data, settings, measured = problem.data, problem.settings, problem.metrics
+    check_measured(measured, replace(data, weights=Weights.of(problem.own_weight)), "y")
+    folds = _read_folds(cv, X, y, groups, _num_samples(X), is_classifier(estimator))
+    folds = [(_among(train, problem.kept), _among(test, problem.kept)) for train, test in folds]
+    for i, fold in enumerate(folds):
+        for name, part in zip(("train", "test"), fold, strict=True):
+            if len(part) == 0:
+                raise ValueError(f"cv: fold {i} has no {name} rows (rows of weight 0 do not count).")
+
+    history: dict[str, dict[str, list[float]]] = {_SET_NAME: {metric.name: [] for metric in measured}}
+    state = TrainingState(
+        n_rounds=settings.n_estimators,
+        n_done=0,
+        learning_rate=settings.learning_rate,
+        evals_result=history,
+        greater_is_better={metric.name: metric.greater_is_better for metric in measured},
+    )
+    runs: list[Run] = []
+
+    def start() -> None:
+        matrix = bin_data(data, settings)
+        for i, (train, test) in enumerate(folds):
+            training = _part(data, train, own_weight=_balanced(problem, params, train))
+            unseen = replace(_part(data, test, _taken(problem.own_weight, test)), name=_SET_NAME)
+            whole = training.weights.whole()
+            refuse_unobserved(len(train), whole, f"y of the train rows of fold {i}")
+            problem.loss.check_targets(training.y, whole, f"y of the train rows of fold {i}", training=True)
+            bins = matrix.take(train.astype(np.uint32), settings.n_threads)
+            own_loss = estimator._make_loss(problem.coding)
+            runs.append(Run(training, [unseen], own_loss, measured, settings, matrix=bins))
+
+    _advance(start, runs, state, CallbackList(callbacks))
+    values = {
+        metric.name: np.array([run.history[_SET_NAME][metric.name] for run in runs]) for metric in measured
+    }
+    best = state.best_iteration
+    if best is None:
+        best = _best(np.array(history[_SET_NAME][measured[-1].name]), measured[-1].greater_is_better)
+    models = None
+    if return_models:
+        models = []
+        for run in runs:
+            model = clone(estimator)
+            result = TrainingResult(run.forest(), run.evals_result(), best)
+            model._take(result, problem.coding, problem.saved_loss, problem.feature_names, problem.categories)
+            models.append(model)
+    return CVResult(
+        mean={name: of_folds.mean(axis=0) for name, of_folds in values.items()},
+        std={name: of_folds.std(axis=0) for name, of_folds in values.items()},
+        folds=values,
+        best_round=best,
+        models=models,
+    )
+
+
+def _advance(start: Callable[[], None], runs: list[Run], state: TrainingState, calls: CallbackList) -> None:
+    """Do the rounds of all folds, one after the other; the state holds the means over the folds."""
+    error: BaseException | None = None
+    try:
+        calls.before_training(state)
+        try:
+            start()
+            while state.n_done < state.n_rounds:
+                state.begin_round()
+                if calls.before_round(state):
+                    break
+                for run in runs:
+                    run.step(state.learning_rate)
+                for name, means in state.evals_result[_SET_NAME].items():
+                    means.append(float(np.mean([run.history[_SET_NAME][name][-1] for run in runs])))
+                state.n_done += 1
+                if calls.after_round(state):
+                    break
+        finally:
+            at_the_end = calls.after_training(state)
+        if at_the_end is not None:
+            raise at_the_end
+    except CallbackError as failed:
+        error = failed.error
+    if error is not None:  # here, so that it keeps the causes it has
+        raise error
+
+
+def _best(means: FloatArray, greater_is_better: bool) -> int:
+    if len(means) == 0:
+        return -1
+    values = -means if greater_is_better else means
+    return int(np.argmin(np.where(np.isnan(values), np.inf, values)))
+
+
+def _part(data: Dataset, rows: Indices, own_weight: FloatArray | None) -> Dataset:
+    """Return some rows, with these weights, as a data set of their own."""
+    return Dataset(data.name, data.X[rows], data.y[rows], Weights.of(own_weight))
+
+
+def _taken(weight: FloatArray | None, rows: Indices) -> FloatArray | None:
+    return None if weight is None else weight[rows]
+
+
+def _balanced(problem: Problem, params: Mapping[str, Any], rows: Indices) -> FloatArray | None:
+    """Return the weights of training rows times those of their classes, which are balanced among them."""
+    weight = _taken(problem.own_weight, rows)
+    return apply_class_weight(params.get("class_weight"), problem.data.y[rows], problem.coding, weight)
+
+
+def _among(rows: Indices, kept: npt.NDArray[np.bool_] | None) -> Indices:
+    """Return the numbers of rows in the table without the rows of no weight."""
+    if kept is None:
+        return rows
+    return (np.cumsum(kept) - 1)[rows[kept[rows]]]
+
+
+def _read_folds(
+    cv: Any, X: Any, y: Any, groups: Any, n_rows: int, classifier: bool
+) -> Sequence[tuple[Indices, Indices]]:
+    """Return the training and test rows of each fold."""
+    if isinstance(cv, str) or not (
+        isinstance(cv, int | np.integer) or hasattr(cv, "split") or isinstance(cv, Iterable)
+    ):
+        raise TypeError(
+            "cv must be a number of folds, a splitter of scikit-learn, or an iterable of (train, test) rows; "
+            f"got {cv!r:.80} of type {type(cv).__name__}."
+        )
+    if isinstance(cv, bool | np.bool_) or (isinstance(cv, int | np.integer) and cv < 2):
+        raise ValueError(f"cv must be at least 2 folds; got {cv!r}.")
+    target: Any = y if scipy.sparse.issparse(y) else np.asarray(y)
+    if isinstance(y, Mapping):  # columns of several kinds
+        target = np.zeros(n_rows)
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = target[:, 0]
+    if isinstance(cv, int | np.integer) or hasattr(cv, "split"):
+        pairs = check_cv(cv, target, classifier=classifier).split(X, target, groups)
+    else:
+        pairs = cv
+    folds = []
+    for i, pair in enumerate(pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(f"cv: fold {i} must be a pair (train, test) of rows.")
+        train, test = pair
+        train = _rows(train, n_rows, f"cv: the train rows of fold {i}")
+        folds.append((train, _rows(test, n_rows, f"cv: the test rows of fold {i}")))
+    if not folds:
+        raise ValueError("cv has no folds.")
+    return folds
+
+
+def _rows(values: Any, n_rows: int, name: str) -> Indices:
+    rows = np.asarray(values)
+    if rows.ndim != 1:
+        raise ValueError(f"{name} have shape {rows.shape}; they must be 1-D.")
+    if rows.dtype.kind == "b":
+        if len(rows) != n_rows:
+            raise ValueError(f"{name} are a mask of {len(rows)} values, but X has {n_rows} rows.")
+        return np.flatnonzero(rows)
+    if rows.dtype.kind not in "iu" and len(rows) > 0:
+        raise ValueError(f"{name} have dtype {rows.dtype}; they must be integers or a mask.")
+    rows = rows.astype(np.intp)
+    wrong = (rows < -n_rows) | (rows >= n_rows)
+    if wrong.any():
+        raise ValueError(f"{name} contain {rows[wrong][0]}, but X has {n_rows} rows.")
+    return np.where(rows < 0, rows + n_rows, rows)

@@ -1,0 +1,45 @@
+"""From a model file to a fitted estimator."""
+
+from __future__ import annotations
+
+import os
+
+from polyleaf.estimators.classifier import PolyleafClassifier
+from polyleaf.estimators.mixed import PolyleafMixed
+from polyleaf.estimators.regressor import PolyleafRegressor
+from polyleaf.model.file import read_model
+from polyleaf.params.table import EstimatorKind
+from polyleaf.training.loop import TrainingResult
+
+_ESTIMATORS: dict[EstimatorKind, type[PolyleafRegressor | PolyleafClassifier | PolyleafMixed]] = {
+    "regressor": PolyleafRegressor,
+    "classifier": PolyleafClassifier,
+    "mixed": PolyleafMixed,
+}
+
+
+def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClassifier | PolyleafMixed:
+    """Load a model that ``save_model`` wrote. The file is checked; nothing in it is executed.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+
+    Returns
+    -------
+    PolyleafRegressor, PolyleafClassifier or PolyleafMixed
+        A fitted estimator that predicts the same bits as the saved one.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such file.
+    ValueError
+        When the file is not a model, was truncated or altered, or is from a newer version of polyleaf.
+    """
+    saved = read_model(path)
+    estimator = _ESTIMATORS[saved.estimator](**saved.params)
+    result = TrainingResult(saved.forest, saved.evals_result, saved.best_iteration)
+    estimator._take(result, saved.coding, saved.loss, saved.feature_names, saved.categories)
+    return estimator

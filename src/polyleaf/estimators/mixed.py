@@ -1,0 +1,383 @@
+"""One model for targets of several kinds: classes, labels and numbers from the same trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyleaf.data.category_values import Categories
+from polyleaf.data.dataset import Dataset
+from polyleaf.data.device_arrays import on_host
+from polyleaf.data.inputs import Array, EvalInput, FloatArray
+from polyleaf.data.mixed_targets import (
+    CodedGroup,
+    MixedCoding,
+    TargetColumns,
+    make_table,
+    mixed_coding,
+    read_target_columns,
+)
+from polyleaf.data.target_frames import TargetInput
+from polyleaf.data.targets import TargetCoding
+from polyleaf.data.weights import check_cell_weights, set_unobserved_aside
+from polyleaf.estimators.base import BasePolyleaf
+from polyleaf.losses import Loss, LossDetails, make_loss
+from polyleaf.losses.grouped import GroupedLoss, LossGroup
+from polyleaf.metrics import Metric, make_metrics
+from polyleaf.params.constraints import InteractionConstraints
+from polyleaf.params.table import documented
+from polyleaf.params.target_specs import TargetSpec, read_specs
+from polyleaf.training.loop import TrainingResult
+
+
+@documented("mixed")
+class PolyleafMixed(BasePolyleaf):
+    """Gradient boosted trees for targets of several kinds, each leaf holding values for all of them.
+
+    `targets` names groups of columns of y, each with a loss of its own; y is a table with these columns (a
+    pandas or polars data frame, a pyarrow table, or a dict of arrays). In the choice of splits the groups are
+    on a par, whatever their units and numbers of outputs (see `loss_weight`). A model of a single group is
+    that of the plain estimator, to the last bit.
+
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : dict
+        Class labels of each group of classes, sorted.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, when `X` had any.
+    n_outputs_ : int
+        Number of raw scores per row, of all groups.
+    n_estimators_ : int
+        Number of rounds done.
+    best_iteration_ : int
+        The best round, from 0, with early stopping; otherwise the last. Predictions use the rounds up to it.
+    evals_result_ : dict
+        ``evals_result_["validation_0"]["grade/cross_entropy"]`` has the metric of the group "grade" after
+        each round, ``["loss"]`` what early stopping watches: the mean over the groups, by `loss_weight`, of
+        their metrics, each divided by its value for the best constant on the training rows.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each feature in the gain or the splits of the trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyleaf import PolyleafMixed
+    >>> X = np.arange(60.0)[:, np.newaxis]
+    >>> y = {"size": X[:, 0] ** 2, "kind": np.where(X[:, 0] < 30, "small", "large")}
+    >>> model = PolyleafMixed({"size": "regression", "kind": "binary"}, n_estimators=20).fit(X, y)
+    >>> model.predict(X[:1])["kind"]
+    array(['small'], dtype='<U5')
+    """
+
+    _kind = "mixed"
+    classes_: dict[str, Array]
+
+    def __init__(
+        self,
+        targets: Mapping[str, str | Mapping[str, Any]] | None = None,
+        n_estimators: int = 300,
+        learning_rate: float = 0.1,
+        max_depth: int | None = 6,
+        max_leaves: int | None = None,
+        min_samples_leaf: int = 20,
+        max_bins: int | None = 255,
+        reg_lambda: float = 1.0,
+        reg_alpha: float = 0.0,
+        min_split_gain: float = 0.0,
+        min_child_weight: float = 0.0,
+        subsample: float = 1.0,
+        sampling_method: str = "uniform",
+        colsample_bytree: float = 1.0,
+        colsample_bylevel: float = 1.0,
+        colsample_bynode: float = 1.0,
+        base_score: float | Sequence[float] | FloatArray | None = None,
+        multi_strategy: str = "multi_output_tree",
+        sparse_leaves: int | None = None,
+        sparse_mode: str = "restricted",
+        sketch: str | None = "auto",
+        sketch_size: int | None = None,
+        softmax_curvature: str = "p(1-p)",
+        scale_targets: bool = True,
+        loss_weight: Mapping[str, float] | None = None,
+        output_weight: Sequence[float] | FloatArray | None = None,
+        interaction_constraints: InteractionConstraints | None = None,
+        early_stopping_rounds: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
+        categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
+        importance_type: str = "gain",
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.targets = targets
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.max_bins = max_bins
+        self.reg_lambda = reg_lambda
+        self.reg_alpha = reg_alpha
+        self.min_split_gain = min_split_gain
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.sampling_method = sampling_method
+        self.colsample_bytree = colsample_bytree
+        self.colsample_bylevel = colsample_bylevel
+        self.colsample_bynode = colsample_bynode
+        self.base_score = base_score
+        self.multi_strategy = multi_strategy
+        self.sparse_leaves = sparse_leaves
+        self.sparse_mode = sparse_mode
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.softmax_curvature = softmax_curvature
+        self.scale_targets = scale_targets
+        self.loss_weight = loss_weight
+        self.output_weight = output_weight
+        self.interaction_constraints = interaction_constraints
+        self.early_stopping_rounds = early_stopping_rounds
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.categorical_features = categorical_features
+        self.importance_type = importance_type
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.required = True
+        return tags
+
+    # --- fitting -------------------------------------------------------------------------------------------
+
+    def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Any:
+        return read_target_columns(y, self._specs(), n_rows, name, warn=warn)
+
+    def _weighed(self, y: Any, rows: EvalInput) -> tuple[Any, FloatArray | None]:
+        numbers = y.numbers()
+        _, weight = set_unobserved_aside(numbers, check_cell_weights(rows.weight, numbers, rows.weight_name))
+        return y.without_missing(), weight
+
+    def _columns_of_y(self) -> Sequence[str]:
+        return [column for spec in self._specs() for column in spec.columns]
+
+    def _target_input(self, y: object, name: str) -> TargetInput:
+        return TargetInput(y)
+
+    def _learn_coding(self, y: Any) -> TargetCoding:
+        assert isinstance(y, TargetColumns)
+        specs = self._specs()
+        levels = {
+            spec.name: LossDetails.from_params(spec.details).quantile_levels
+            for spec in specs
+            if spec.objective == "quantile"
+        }
+        return mixed_coding(y, specs, levels)
+
+    def _check_continues(self, coding: TargetCoding, source: str) -> None:
+        assert isinstance(coding, MixedCoding)
+        ours = [(spec.name, spec.objective, spec.columns, _levels(spec)) for spec in self._specs()]
+        theirs = [
+            (group.name, group.objective, tuple(group.columns), group.coding.levels)
+            for group in coding.groups
+        ]
+        for own, other in zip(ours, theirs, strict=False):
+            if own != other:
+                raise ValueError(
+                    f"{source}: targets has the group {own!r} where that of the model is {other!r}; name, "
+                    "objective, columns, quantile levels and order must be the same."
+                )
+        if len(ours) != len(theirs):
+            raise ValueError(f"{source}: targets has {len(ours)} groups, but the model has {len(theirs)}.")
+
+    def _saved_loss(self, loss: Loss) -> str:
+        return "grouped"
+
+    def _specs(self) -> tuple[TargetSpec, ...]:
+        return read_specs(self.targets)
+
+    def _make_loss(self, coding: TargetCoding) -> Loss:
+        assert isinstance(coding, MixedCoding)
+        weights = self._group_weights(coding)
+        details = {spec.name: LossDetails.from_params(spec.details) for spec in self._specs()}
+        return GroupedLoss(
+            [
+                LossGroup(
+                    group.name,
+                    make_loss(
+                        group.objective,
+                        n_outputs=group.coding.n_outputs,
+                        kind=group.coding.kind,
+                        softmax_curvature=self.softmax_curvature,
+                        details=details[group.name],
+                    ),
+                    columns,
+                    outputs,
+                    weights[group.name],
+                )
+                for group, columns, outputs in coding.slices()
+            ]
+        )
+
+    def _group_weights(self, coding: MixedCoding) -> dict[str, float]:
+        names = [group.name for group in coding.groups]
+        given = self.loss_weight or {}
+        for name in given:
+            if name not in names:
+                raise ValueError(
+                    f"loss_weight has {name!r}, but the groups of targets are {', '.join(names)}."
+                )
+        return {name: float(given.get(name, 1.0)) for name in names}
+
+    def _make_metrics(
+        self, params: dict[str, Any], coding: TargetCoding, loss: Loss, data: Dataset
+    ) -> list[Metric]:
+        """Return the metric of each group, and the loss that early stopping watches."""
+        assert isinstance(coding, MixedCoding)
+        assert isinstance(loss, GroupedLoss)
+        details = {spec.name: LossDetails.from_params(spec.details) for spec in self._specs()}
+        metrics = [
+            _metric_of_group(group, part, details[part.name])
+            for group, part in zip(coding.groups, loss.groups, strict=True)
+        ]
+        weight = data.weights.whole()
+        constant = np.tile(loss.predict(loss.base_score(data.y, weight)[np.newaxis]), (len(data.y), 1))
+        shares = np.array([part.weight for part in loss.groups])
+        at_first = np.array([metric.function(data.y, constant, weight) for metric in metrics])
+        # A target that does not vary has a loss of 0 from the start.
+        shares = shares / shares.sum() / np.where(at_first > 0, at_first, 1.0)
+
+        def watched(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+            values = np.array([metric.function(y, prediction, weight) for metric in metrics])
+            seen = ~np.isnan(values)  # a group may have no observation among these rows
+            if not seen.any():
+                return float("nan")
+            return float(shares[seen] @ values[seen] * (shares.sum() / shares[seen].sum()))
+
+        return [*metrics, Metric("loss", False, watched)]
+
+    def _take(
+        self,
+        result: TrainingResult,
+        coding: TargetCoding,
+        loss_name: str,
+        feature_names: tuple[str, ...] | None,
+        categories: Categories,
+    ) -> None:
+        super()._take(result, coding, loss_name, feature_names, categories)
+        assert isinstance(coding, MixedCoding)
+        self.classes_ = {
+            group.name: group.coding.classes
+            for group in coding.groups
+            if group.coding.kind in ("multiclass", "binary") and group.coding.classes is not None
+        }
+
+    # --- predicting ----------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:
+        """Predict all targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The features.
+        n_rounds : int, default=None
+            Number of rounds to use; None: up to the best one.
+
+        Returns
+        -------
+        data frame, table or dict
+            What y was in ``fit`` (a dict where its library is not installed), with the columns of y in the
+            order of `targets`. Classes are decoded, labels 0 or 1. Several quantiles of a column "a" are
+            columns "a_q0.1", "a_q0.9" and so on, ascending in every row.
+        """
+        raw = on_host(self._raw(X, n_rounds))
+        columns: dict[str, Array] = {}
+        for group, scores in self._of_groups(raw):
+            columns.update(_decided(group, scores))
+        coding = self._coding
+        assert isinstance(coding, MixedCoding)
+        return make_table(columns, coding.table, X.index if hasattr(X, "iloc") else None)
+
+    def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> dict[str, FloatArray]:
+        """Predict the probabilities of classes and labels; parameters as in `predict`.
+
+        Returns
+        -------
+        dict
+            By group, of those that have any: an array of shape (n_rows, n_classes), in the order of
+            `classes_`, or (n_rows, n_labels).
+        """
+        raw = on_host(self._raw(X, n_rounds))
+        return {
+            group.name: _probabilities(group, scores)
+            for group, scores in self._of_groups(raw)
+            if group.coding.kind != "regression"
+        }
+
+    def _of_groups(self, raw: FloatArray) -> Iterator[tuple[CodedGroup, FloatArray]]:
+        coding = self._coding
+        assert isinstance(coding, MixedCoding)
+        for group, _, outputs in coding.slices():
+            yield group, raw[:, outputs]
+
+
+def _levels(spec: TargetSpec) -> tuple[float, ...] | None:
+    return LossDetails.from_params(spec.details).quantile_levels if spec.objective == "quantile" else None
+
+
+def _link(group: CodedGroup) -> Loss:
+    details = LossDetails(quantile_levels=group.coding.levels or (0.5,))
+    return make_loss(
+        group.objective, n_outputs=group.coding.n_outputs, kind=group.coding.kind, details=details
+    )
+
+
+def _probabilities(group: CodedGroup, scores: FloatArray) -> FloatArray:
+    probability = _link(group).predict(scores)
+    return np.hstack([1 - probability, probability]) if group.coding.kind == "binary" else probability
+
+
+def _decided(group: CodedGroup, scores: FloatArray) -> dict[str, Array]:
+    """Return the predictions of a group, by column."""
+    kind = group.coding.kind
+    if kind == "binary":
+        return {group.columns[0]: group.coding.decode((scores[:, 0] > 0).astype(np.intp))}
+    if kind == "multiclass":
+        return {group.columns[0]: group.coding.decode(scores.argmax(axis=1))}
+    values: Array = (scores > 0).astype(np.int64) if kind == "multilabel" else _link(group).predict(scores)
+    names = group.coding.output_names(group.columns)
+    return {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(names)}
+
+
+def _metric_of_group(group: CodedGroup, part: LossGroup, details: LossDetails) -> Metric:
+    """Return the usual metric of a group's loss, as a function of all targets and predictions."""
+    (metric,) = make_metrics(
+        None,
+        default=part.loss.default_metric,
+        kind=group.coding.kind,
+        n_labels=group.coding.width,
+        details=details,
+    )
+
+    def measured(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+        own = np.ascontiguousarray(prediction[:, part.outputs])
+        own_weight = part.weights(weight)
+        if own_weight is not None and not own_weight.any():
+            return float("nan")
+        return metric.function(part.targets(y), own, own_weight)
+
+    return Metric(f"{group.name}/{metric.name}", metric.greater_is_better, measured)

@@ -1,0 +1,1 @@
+"""The fitted model: a forest as flat arrays, and its file."""

@@ -1,0 +1,165 @@
+"""What a checkpoint holds beside the model: enough to tell whether a run can go on from it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from polyleaf.data.device_arrays import on_host
+from polyleaf.data.inputs import Array
+from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.params.table import EstimatorKind, parameters_of
+
+# These change no tree that both runs have. (The seed of a run is in the checkpoint.)
+_FREE_PARAMETERS = frozenset(
+    ("n_estimators", "callbacks", "warm_start", "importance_type", "device", "n_jobs", "verbose")
+)
+_BLOCK_CELLS = 1 << 20
+_DIGEST_BYTES = 16
+_LARGEST_SEED = np.iinfo(np.int32).max
+_DATA_NAMES = ("X", "y", "sample_weight")
+
+
+@dataclass(frozen=True)
+class CheckpointNote:
+    """The page of a checkpoint.
+
+    Attributes
+    ----------
+    seed : int
+        Of the run, also where `random_state` was None.
+    init_rounds : int
+        Rounds that came from an `init_model`, which `n_estimators` does not count.
+    params : dict
+        Every parameter that counts, as JSON holds it.
+    data : dict
+        Of X, y and sample_weight: shape, dtype and a digest of the values, or None.
+    """
+
+    seed: int
+    init_rounds: int
+    params: dict[str, Any]
+    data: dict[str, dict[str, Any] | None]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the page as JSON holds it."""
+        return {
+            "seed": self.seed,
+            "init_rounds": self.init_rounds,
+            "params": self.params,
+            "data": self.data,
+        }
+
+    def check_params(self, params: Mapping[str, Any], kind: EstimatorKind) -> None:
+        """Raise ValueError naming the first parameter that is not as it was."""
+        defaults = {name: row.default for name, row in parameters_of(kind).items()}
+        # A parameter that is new since the checkpoint was written had its default.
+        before = describe_params(defaults) | self.params
+        for name, now in describe_params(params).items():
+            if before[name] != now:
+                raise ValueError(
+                    f"resume: the checkpoint is of a run with other parameters: {name} was "
+                    f"{before[name]!r:.200}, and is {now!r:.200} now."
+                )
+
+    def check_data(self, data: Mapping[str, Array | SparseTable | None]) -> None:
+        """Raise ValueError naming the first array that is not as it was, and in what."""
+        for name, now in describe_data(data).items():
+            before = self.data[name]
+            if before == now:
+                continue
+            opening = f"resume: the checkpoint is of a run on other data: {name}"
+            if before is None or now is None:
+                raise ValueError(
+                    f"{opening} was {'not given' if before is None else 'given'}, and "
+                    f"{'is not' if now is None else 'is'} now."
+                )
+            for what in ("shape", "dtype"):
+                if before.get(what) != now[what]:
+                    raise ValueError(f"{opening} had {what} {before.get(what)}, and has {now[what]} now.")
+            raise ValueError(f"{opening} holds other values.")
+
+
+def read_note(entry: object, n_rounds: int) -> CheckpointNote:
+    """Return the page of a checkpoint from what its file says.
+
+    Raises
+    ------
+    ValueError
+        When it is no such page.
+    """
+    if not isinstance(entry, dict) or set(entry) != {"seed", "init_rounds", "params", "data"}:
+        raise ValueError("its checkpoint is malformed.")
+    seed, init_rounds = entry["seed"], entry["init_rounds"]
+    if type(seed) is not int or not 0 <= seed <= _LARGEST_SEED:
+        raise ValueError(f"its checkpoint has the seed {seed!r:.80}, which is none.")
+    if type(init_rounds) is not int or not 0 <= init_rounds <= n_rounds:
+        raise ValueError(f"its checkpoint begins after {init_rounds!r:.80} of {n_rounds} rounds.")
+    params, data = entry["params"], entry["data"]
+    if not isinstance(params, dict) or not isinstance(data, dict) or set(data) != set(_DATA_NAMES):
+        raise ValueError("its checkpoint does not say what it was trained with.")
+    if not all(one is None or isinstance(one, dict) for one in data.values()):
+        raise ValueError("its checkpoint does not say what it was trained on.")
+    return CheckpointNote(seed, init_rounds, params, data)
+
+
+def describe_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that count as JSON holds them; of what it cannot hold, a name."""
+    return {name: _described(value) for name, value in params.items() if name not in _FREE_PARAMETERS}
+
+
+def describe_data(data: Mapping[str, Array | SparseTable | None]) -> dict[str, dict[str, Any] | None]:
+    """Return shape, dtype and a digest of each array."""
+    return {name: None if data[name] is None else _fingerprint(on_host(data[name])) for name in _DATA_NAMES}
+
+
+def _described(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, np.random.RandomState):
+        return None  # as with None, the seed says it all
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        # 1 and 1.0 are the same parameter.
+        return int(number) if number.is_integer() else number if math.isfinite(number) else str(number)
+    if isinstance(value, Mapping):
+        return {str(key): _described(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray):
+        return _described(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_described(one) for one in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_described(one) for one in value), key=repr)
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"<{named.__module__}.{named.__qualname__}>"
+
+
+def _fingerprint(values: Any) -> dict[str, Any]:
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    dtype = str(values.dtype)
+    if scipy.sparse.issparse(values):
+        rows: Any = values
+        dtype = f"sparse {dtype}"
+        for part in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
+            _add(digest, part)
+    else:
+        _add(digest, values)
+    return {"shape": list(values.shape), "dtype": dtype, "digest": digest.hexdigest()}
+
+
+def _add(digest: Any, values: Array) -> None:
+    """Add the values row by row, whatever their layout in memory."""
+    step = max(1, _BLOCK_CELLS // max(1, math.prod(values.shape[1:])))
+    for begin in range(0, len(values), step):
+        digest.update(np.ascontiguousarray(values[begin : begin + step]).view(np.uint8).data)

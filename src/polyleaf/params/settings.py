@@ -1,0 +1,46 @@
+"""The parameters of a run, checked and with every default filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.params.constraints import InteractionGroups, SignMatrix
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of a run, checked and with every default filled in."""
+
+    n_estimators: int
+    learning_rate: float
+    max_depth: int | None
+    max_leaves: int | None
+    min_samples_leaf: int
+    max_bins: int | None
+    reg_lambda: float
+    reg_alpha: float
+    min_split_gain: float
+    min_child_weight: float
+    subsample: float
+    sampling_method: str
+    colsample_bytree: float
+    colsample_bylevel: float
+    colsample_bynode: float
+    multi_strategy: str
+    sparse_leaves: int | None
+    sparse_mode: str
+    sketch: str | None
+    sketch_size: int
+    hessian: str
+    scale_targets: bool
+    output_weight: npt.NDArray[np.float64] | None
+    base_score: npt.NDArray[np.float64] | None
+    categorical: npt.NDArray[np.uint8] | None
+    seed: int
+    n_threads: int
+    device: str = "cpu"
+    monotone: SignMatrix | None = None
+    interaction: InteractionGroups | None = None

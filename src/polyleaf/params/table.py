@@ -1,0 +1,478 @@
+"""The one table of parameters: name, what is allowed, default, meaning, and whose parameter it is.
+
+Validation, the "Parameters" section of the estimators' docstrings and anything else that lists parameters
+read this table; nothing about a parameter is written down twice. (scikit-learn needs the defaults in the
+signature of ``__init__`` as well; a test holds the two together.)
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from polyleaf.params.rules import (
+    LOSS_PARAMETERS,
+    Boolean,
+    Callbacks,
+    Choice,
+    ChoiceList,
+    ClassWeights,
+    Columns,
+    FeatureGroups,
+    GroupWeights,
+    Integer,
+    MonotoneSigns,
+    NumberOrVector,
+    Real,
+    Rule,
+    Seed,
+    Shares,
+    Threads,
+    Verbosity,
+)
+from polyleaf.params.target_specs import TargetSpecs
+
+EstimatorKind = Literal["regressor", "classifier", "mixed"]
+
+DEFAULT_SKETCH_SIZE = 5
+# What "auto" stands for; docs/convergence.md has the measurements behind it.
+AUTO_SKETCH_OUTPUTS = 64
+AUTO_SHARED_OUTPUTS = 33
+
+OBJECTIVES: dict[EstimatorKind, tuple[str, ...]] = {
+    "regressor": ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"),
+    "classifier": ("cross_entropy", "binary_cross_entropy", "clipped_squared_error"),
+}
+METRICS: dict[EstimatorKind, tuple[str, ...]] = {
+    "regressor": ("rmse", "mse", "mae", "r2", "huber", "quantile", "poisson", "gamma", "tweedie"),
+    "classifier": (
+        "cross_entropy",
+        "binary_cross_entropy",
+        "log_loss",
+        "accuracy",
+        "error",
+        "top1_accuracy",
+        "precision@k",
+        "ndcg@k",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One row of the table."""
+
+    name: str
+    rule: Rule
+    default: object
+    meaning: str
+    estimators: tuple[EstimatorKind, ...] = ("regressor", "classifier", "mixed")
+
+
+PARAMETERS: tuple[Parameter, ...] = (
+    Parameter(
+        "targets",
+        TargetSpecs(),
+        None,
+        'The groups of targets: names, and what they are. "regression", "binary" (two classes, one output), '
+        '"multiclass" (one output per class) or the name of an objective ("huber", "poisson", ...); or a '
+        'dict with "kind" or "objective" and, where needed, "columns" (of y; otherwise the one called '
+        'like the group; required for "multilabel": two columns or more of 0 and 1), and "huber_delta", '
+        '"quantile_levels" or "tweedie_power".',
+        ("mixed",),
+    ),
+    Parameter(
+        "n_estimators",
+        Integer(1),
+        300,
+        "Number of boosting rounds. A round grows one tree for all outputs, or one tree per output (see "
+        "`multi_strategy`).",
+    ),
+    Parameter(
+        "learning_rate",
+        Real(0, open_low=True),
+        0.1,
+        "Factor applied to the leaf values of every tree.",
+    ),
+    Parameter(
+        "max_depth",
+        Integer(1, or_none=True),
+        6,
+        "Most splits between the root and a leaf. None: no limit, then `max_leaves` must be set.",
+    ),
+    Parameter(
+        "max_leaves",
+        Integer(2, or_none=True),
+        None,
+        "Most leaves of a tree, grown best-first. None: no limit, then `max_depth` must be set.",
+    ),
+    Parameter("min_samples_leaf", Integer(1), 20, "Smallest number of training rows in a leaf."),
+    Parameter(
+        "max_bins",
+        Integer(2, 65534, or_none=True),
+        255,
+        "Most bins per feature; the bin of missing values is not counted. Up to 255, a cell of the binned "
+        "table takes one byte, otherwise two. None: a bin for each distinct value (exact split finding), for "
+        "columns of at most 65,535 of them.",
+    ),
+    Parameter(
+        "reg_lambda",
+        Real(0),
+        1.0,
+        "L2 penalty on the leaf values. (Where these are quantiles of the residuals, for the absolute error "
+        "and quantiles, it acts on the choice of splits only.)",
+    ),
+    Parameter("reg_alpha", Real(0), 0.0, "L1 penalty on the leaf values; see `reg_lambda`."),
+    Parameter(
+        "min_split_gain",
+        Real(0),
+        0.0,
+        "A node is split only when the gain of its best split, averaged over the outputs, is greater. (Of a "
+        "regressor with `scale_targets`, gains are in units of the targets' variance.)",
+    ),
+    Parameter(
+        "min_child_weight",
+        Real(0),
+        0.0,
+        "Smallest sum of the Hessian in a child, averaged over the outputs.",
+    ),
+    Parameter(
+        "subsample",
+        Real(0, 1, open_low=True),
+        1.0,
+        "Share of the rows drawn, without replacement, for each round (see `sampling_method`).",
+    ),
+    Parameter(
+        "sampling_method",
+        Choice(("uniform", "gradient_based")),
+        "uniform",
+        'How rows are drawn when `subsample` is below 1. "uniform": all alike; the rest takes no part in the '
+        'round. "gradient_based": in proportion to the norm of their gradient over all outputs, weighted so '
+        "that sums stay unbiased; the splits come from these rows, the leaf values from all rows.",
+    ),
+    Parameter(
+        "colsample_bytree",
+        Real(0, 1, open_low=True),
+        1.0,
+        "Share of the features drawn, without replacement, for each round.",
+    ),
+    Parameter(
+        "colsample_bylevel",
+        Real(0, 1, open_low=True),
+        1.0,
+        "Share of the round's features drawn for each level of a tree.",
+    ),
+    Parameter(
+        "colsample_bynode",
+        Real(0, 1, open_low=True),
+        1.0,
+        "Share of the level's features drawn for each node.",
+    ),
+    Parameter(
+        "objective",
+        Choice(OBJECTIVES["regressor"], or_callable=True),
+        None,
+        'The loss that is minimised, for each target. None: "squared_error". "absolute_error": the median. '
+        '"huber": squared error near the target, absolute error further away (`huber_delta`). "quantile": '
+        'quantiles of each target (`quantile_levels`). "poisson" (counts; y >= 0), "gamma" (amounts; y > 0) '
+        'and "tweedie" (amounts that are often 0; y >= 0, `tweedie_power`) predict the exponential of the '
+        "raw score, which is always positive. A callable `(y, raw_prediction) -> (gradient, "
+        "hessian)` gets and returns float64 arrays of shape (n_rows, n_outputs).",
+        ("regressor",),
+    ),
+    Parameter(
+        "huber_delta",
+        LOSS_PARAMETERS["huber_delta"][1],
+        1.0,
+        'For "huber": the distance from the target, in its own unit, beyond which the loss is a straight '
+        "line.",
+        ("regressor",),
+    ),
+    Parameter(
+        "quantile_levels",
+        LOSS_PARAMETERS["quantile_levels"][1],
+        0.5,
+        'For "quantile": the level, or several. With m levels a model of t targets has t * m outputs: the '
+        "first target's levels, then the second's, and so on; `predict` returns them in ascending order, so "
+        "that they never cross.",
+        ("regressor",),
+    ),
+    Parameter(
+        "tweedie_power",
+        LOSS_PARAMETERS["tweedie_power"][1],
+        1.5,
+        'For "tweedie": the power of the mean that the variance grows with.',
+        ("regressor",),
+    ),
+    Parameter(
+        "objective",
+        Choice(OBJECTIVES["classifier"], or_callable=True),
+        None,
+        'The loss that is minimised. None: "cross_entropy" (softmax) for three classes and more, '
+        '"binary_cross_entropy" for two classes (one output) and for several labels. With two classes, '
+        '"cross_entropy" fits a softmax over two outputs. "clipped_squared_error" (GBDT-sparse) is '
+        "for several labels, also as a SciPy sparse matrix. A callable `(y, raw_prediction) -> (gradient, "
+        "hessian)` gets raw predictions of shape (n_rows, n_outputs) and the class codes of shape (n_rows,), "
+        "or with two classes or several labels zeros and ones of shape (n_rows, n_outputs).",
+        ("classifier",),
+    ),
+    Parameter(
+        "base_score",
+        NumberOrVector(),
+        None,
+        "Raw prediction before the first tree. None: the best constant of each output (mean, log-prior or "
+        "log-odds); a number or a vector fixes it.",
+    ),
+    Parameter(
+        "multi_strategy",
+        Choice(("multi_output_tree", "one_output_per_tree")),
+        "multi_output_tree",
+        "Whether each tree predicts all outputs, or each round grows one tree per output.",
+    ),
+    Parameter(
+        "sparse_leaves",
+        Integer(1, or_none=True),
+        None,
+        "Number of outputs a leaf says something about, at most `n_outputs_`; which ones is found with each "
+        "split. None: all of them.",
+    ),
+    Parameter(
+        "sparse_mode",
+        Choice(("restricted", "unrestricted")),
+        "restricted",
+        "With `sparse_leaves`, whether the children of a split share their outputs, or each chooses its own.",
+    ),
+    Parameter(
+        "sketch",
+        Choice(("auto", "random_projection", "random_sampling", "top_outputs"), or_none=True),
+        "auto",
+        "Find the splits on `sketch_size` numbers a row instead of all gradients, which takes the number of "
+        'outputs out of the cost of a split. "random_projection": as many random groups of outputs, '
+        "summed with random signs; "
+        '"random_sampling": outputs drawn in proportion to their gradients; "top_outputs": those with the '
+        'largest gradients. Each round anew; leaf values always come from all outputs. "auto": a random '
+        f"projection for the cross entropy of {AUTO_SKETCH_OUTPUTS} classes and more, otherwise none. None: "
+        "all outputs.",
+    ),
+    Parameter(
+        "sketch_size",
+        Integer(1, or_none=True),
+        None,
+        f"Outputs of the sketch. None: {DEFAULT_SKETCH_SIZE}. As many as there are outputs is no sketch.",
+    ),
+    Parameter(
+        "hessian",
+        Choice(("auto", "diagonal", "shared", "exact", "exact_leaf")),
+        "auto",
+        'What stands for the Hessian of the loss. "diagonal": one number for each output, in splits and in '
+        'leaf values. "shared": splits are found with one number a row, the mean over the outputs, which '
+        f'halves their cost; leaf values are those of "diagonal". "auto": shared from {AUTO_SHARED_OUTPUTS} '
+        'outputs on (not for a callable). For the softmax cross entropy also "exact", the full matrix in '
+        'splits and leaf values (up to 32 classes), and "exact_leaf", in leaf values only; these two need '
+        "`reg_lambda > 0` and `reg_alpha = 0`.",
+        ("classifier",),
+    ),
+    Parameter(
+        "softmax_curvature",
+        Choice(("p(1-p)", "2p(1-p)", "abs(p-y)")),
+        "p(1-p)",
+        "The diagonal that stands for the Hessian of the softmax cross entropy: its true diagonal, twice "
+        "that (an upper bound of the whole Hessian), or the absolute gradient.",
+        ("classifier", "mixed"),
+    ),
+    Parameter(
+        "scale_targets",
+        Boolean(),
+        True,
+        "Whether each target enters the choice of splits divided by the variance of its gradient (of the "
+        "squared error: by its own variance), so that the units of the targets do not matter.",
+        ("regressor", "mixed"),
+    ),
+    Parameter(
+        "loss_weight",
+        GroupWeights(),
+        None,
+        "Share of each group in the split score and in the watched loss, by name, relative to the others; a "
+        "group that is not named has 1. None: 1 for all, which puts the groups on a par.",
+        ("mixed",),
+    ),
+    Parameter(
+        "class_weight",
+        ClassWeights(),
+        None,
+        'Weights of the classes, on top of `sample_weight`. "balanced": all classes have the same total '
+        "weight; of several labels, the 0s and the 1s of each. A dict has the weight of each class (0 and 1 "
+        "for labels; 1 where it names none); several labels may have a list with a dict for each.",
+        ("classifier",),
+    ),
+    Parameter(
+        "output_weight",
+        Shares(),
+        None,
+        "Share of each target, class or label in the choice of splits, on top of `scale_targets`. An output "
+        "of share 0 has leaf values like any other, but no say in the structure. None: all have the same.",
+    ),
+    Parameter(
+        "monotone_constraints",
+        MonotoneSigns(),
+        None,
+        "Whether the raw score of an output may only rise (1) or only fall (-1) as a feature grows; 0: no "
+        "constraint. One sign per feature holds for all outputs; a matrix or the sequences of a dict have "
+        "one per output. Features of a dict are indices or column names; those left out are free. Missing "
+        "values are not ordered.",
+        ("regressor", "classifier"),
+    ),
+    Parameter(
+        "interaction_constraints",
+        FeatureGroups(),
+        None,
+        "Groups of features: only features of one group are used together on the way from the root to a "
+        "leaf. A feature in no group is on its own; one in several may meet the features of each. None: any "
+        "features.",
+    ),
+    Parameter(
+        "early_stopping_rounds",
+        Integer(1, or_none=True),
+        None,
+        "Stop when the last metric of the last evaluation set (of groups of targets: their loss) has not "
+        "improved for this many rounds. Needs `eval_set` in `fit`. None: all rounds are done. "
+        "(`polyleaf.callbacks.EarlyStopping` can watch another metric or set.)",
+    ),
+    Parameter(
+        "eval_metric",
+        ChoiceList(METRICS["regressor"]),
+        None,
+        'What is computed on the evaluation sets after each round. None: the loss ("rmse" for the squared, '
+        '"mae" for the absolute error). "huber", "quantile" (the pinball loss), "poisson", "gamma" and '
+        '"tweedie" (deviances, for predictions that are positive) take the parameters of the objectives of '
+        "the same name. A callable "
+        "`(y, prediction) -> float` is minimised; one with an argument `sample_weight` gets the row weights.",
+        ("regressor",),
+    ),
+    Parameter(
+        "eval_metric",
+        ChoiceList(METRICS["classifier"]),
+        None,
+        'What is computed on the evaluation sets after each round. None: the loss. "log_loss" is the cross '
+        'entropy that suits the problem, "error" is 1 - accuracy; with several labels a row is right when '
+        'all of its labels are. "top1_accuracy" (several labels) is the share of rows whose highest-scored '
+        'label is true. "precision@k" and "ndcg@k" (several labels, three classes and more) look at the k '
+        'highest scores, for any k up to the number of labels: "precision@5" is the share of true labels '
+        "among 5, which with classes is at most 1/5. A callable `(y, prediction) -> float` gets "
+        "probabilities and is minimised.",
+        ("classifier",),
+    ),
+    Parameter(
+        "callbacks",
+        Callbacks(),
+        None,
+        "What is called before and after each round: objects of `polyleaf.callbacks` or of the same form, or "
+        "functions that get the state of the training after each round and return True to end it.",
+    ),
+    Parameter(
+        "warm_start",
+        Boolean(),
+        False,
+        "Whether `fit` on a fitted estimator keeps its trees and adds rounds until there are `n_estimators`.",
+    ),
+    Parameter(
+        "categorical_features",
+        Columns(),
+        None,
+        "Columns whose values are categories, text or numbers whose order means nothing, at most 10,000 of "
+        'them in a column: by name, by number, as a mask, or "from_dtype": the columns of a categorical '
+        "dtype. Splits tell sets of categories apart; those that training did not see go where missing "
+        'values go. None: as "from_dtype".',
+    ),
+    Parameter(
+        "importance_type",
+        Choice(("gain", "cover", "split")),
+        "gain",
+        "What `feature_importances_` adds up for each feature: the gain of its splits, the weight of the "
+        "rows they tell apart, or their number.",
+    ),
+    Parameter(
+        "device",
+        Choice(("cpu", "cuda")),
+        "cpu",
+        '"cuda" trains and predicts on an NVIDIA GPU, through CuPy (``pip install "polyleaf[gpu]"``). The '
+        "model is the same either way, and a loaded one predicts on the CPU until this is set.",
+    ),
+    Parameter(
+        "n_jobs",
+        Threads(),
+        None,
+        "Number of threads. None: as many as OpenMP would use. -1: all processors, -2: all but one, and so "
+        "on. The result does not depend on it.",
+    ),
+    Parameter("random_state", Seed(), None, "Seed of the row and column samples."),
+    Parameter(
+        "verbose",
+        Verbosity(),
+        0,
+        "0: silent. 1: a progress bar with the watched metric. n >= 2: a line every n rounds as well.",
+    ),
+)
+
+
+def parameters_of(kind: EstimatorKind) -> dict[str, Parameter]:
+    """Return the rows of one estimator, by name, in the order of its signature."""
+    return {row.name: row for row in PARAMETERS if kind in row.estimators}
+
+
+def validate_params(params: Mapping[str, object], kind: EstimatorKind) -> None:
+    """Check all parameters of an estimator.
+
+    Parameters
+    ----------
+    params : mapping
+        Values by name, as ``get_params`` returns them.
+    kind : {"regressor", "classifier"}
+        Whose parameters they are.
+
+    Raises
+    ------
+    TypeError
+        For a value of the wrong type.
+    ValueError
+        For a value out of range, or a name that is no parameter.
+    """
+    table = parameters_of(kind)
+    for name, value in params.items():
+        if name not in table:
+            raise ValueError(f"{name!r} is not a parameter of the {kind}; allowed are {', '.join(table)}.")
+        table[name].rule.check(name, value)
+    if params.get("max_depth", 1) is None and params.get("max_leaves") is None:
+        raise ValueError("max_depth and max_leaves are both None; one of them must bound the trees.")
+
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def parameters_section(kind: EstimatorKind) -> str:
+    """Return the numpydoc "Parameters" section of one estimator."""
+    lines = ["Parameters", "----------"]
+    for row in parameters_of(kind).values():
+        default = f'"{row.default}"' if isinstance(row.default, str) else repr(row.default)
+        lines.append(f"{row.name} : {row.rule.allowed}, default={default}")
+        indent = "    "
+        lines.extend(
+            textwrap.wrap(
+                row.meaning, 105, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+            )
+        )
+    return "\n".join(lines)
+
+
+def documented(kind: EstimatorKind) -> Callable[[_Class], _Class]:
+    """Return a class decorator that puts the table in the place of ``{parameters}`` in the docstring."""
+
+    def fill(cls: _Class) -> _Class:
+        if cls.__doc__ is not None:  # python -OO removes docstrings
+            section = textwrap.indent(parameters_section(kind), "    ", lambda line: bool(line.strip()))
+            cls.__doc__ = cls.__doc__.replace("    {parameters}", section)
+        return cls
+
+    return fill

@@ -1,0 +1,231 @@
+"""The boosting loop: the one place that knows data, losses, growth, model and metrics."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from polyleaf._core import BinnedMatrix
+from polyleaf.data.dataset import Dataset
+from polyleaf.data.inputs import FloatArray
+from polyleaf.growth.tree import Tree
+from polyleaf.losses import Loss
+from polyleaf.metrics import Metric
+from polyleaf.model.forest import Forest
+from polyleaf.params.settings import Settings
+from polyleaf.training.callbacks import CallbackError, CallbackList
+from polyleaf.training.monitor import Monitor
+from polyleaf.training.state import TrainingState
+from polyleaf.training.trainer import SparseTrainer, Trainer
+
+
+@dataclass
+class TrainingResult:
+    """What a run leaves behind.
+
+    Attributes
+    ----------
+    forest : Forest
+        All rounds done.
+    evals_result : dict
+        ``{data set: {metric: [value after each round]}}``.
+    best_iteration : int
+        Round (from 0) with the best watched value if there is early stopping, else the last; -1: no round.
+    error : BaseException or None
+        What ended the run: KeyboardInterrupt, or whatever a callback raised.
+    """
+
+    forest: Forest
+    evals_result: dict[str, dict[str, list[float]]]
+    best_iteration: int
+    error: BaseException | None = None
+
+
+SaveCheckpoint = Callable[[str | os.PathLike[str], TrainingResult], None]
+
+
+def train(
+    data: Dataset,
+    evals: Sequence[Dataset],
+    loss: Loss,
+    metrics: Sequence[Metric],
+    settings: Settings,
+    callbacks: Sequence[Any] = (),
+    initial: Forest | None = None,
+    save: SaveCheckpoint | None = None,
+) -> TrainingResult:
+    """Boost trees on `data`, measuring `metrics` on `evals` after each round.
+
+    An interrupt (Ctrl-C) or an error in a callback ends the run with the rounds done so far; the caller
+    decides what becomes of it. Any other error comes through.
+
+    Parameters
+    ----------
+    data, evals, loss, metrics, settings
+        What to train on, and how.
+    callbacks : sequence
+        See :mod:`polyleaf.callbacks`.
+    initial : Forest or None
+        Trees to begin with. ``settings.n_estimators`` counts their rounds, and the random choices go on from
+        them: the rounds to come are those that a run of all rounds would do.
+    save : callable or None
+        Writes a checkpoint.
+    """
+    run = Run(data, evals, loss, metrics, settings, initial)
+
+    def result(state: TrainingState, error: BaseException | None = None) -> TrainingResult:
+        last = run.n_rounds - 1
+        best = last if state.best_iteration is None else min(max(state.best_iteration, 0), last)
+        return TrainingResult(run.forest(best), run.evals_result(), best, error)
+
+    # Nothing here refers to what refers to it: the table goes with the training, not with the next collection
+    # of garbage.
+    state = TrainingState(
+        n_rounds=settings.n_estimators,
+        n_done=run.n_rounds,
+        learning_rate=settings.learning_rate,
+        evals_result=run.history,
+        greater_is_better={metric.name: metric.greater_is_better for metric in metrics},
+        forest=run.forest,
+        training_metric=run.training_metric,
+        save=None if save is None else lambda path, state: save(path, result(state)),
+    )
+    calls = CallbackList(callbacks)
+    error: BaseException | None = None
+    try:
+        calls.before_training(state)
+    except CallbackError as failed:
+        error = failed.error
+    if error is not None:  # here, so that it keeps the causes it has
+        raise error
+    try:
+        run.replay()
+        while run.n_rounds < settings.n_estimators:
+            state.begin_round()
+            if calls.before_round(state):
+                break
+            run.step(state.learning_rate)
+            state.n_done = run.n_rounds
+            if calls.after_round(state):
+                break
+    except CallbackError as failed:
+        error = failed.error
+    except KeyboardInterrupt as interrupt:
+        error = interrupt
+    finally:
+        state.n_done = run.n_rounds
+        at_the_end = calls.after_training(state)
+    if error is None and at_the_end is not None:
+        error = at_the_end.error
+    return result(state, error)
+
+
+class Run:
+    """A forest in the making, and its metrics on the evaluation sets.
+
+    Parameters
+    ----------
+    data, evals, loss, metrics, settings, initial
+        As of :func:`train`.
+    matrix : BinnedMatrix or None
+        The table of `data` as bins; None: it is made before the first round.
+
+    Attributes
+    ----------
+    history : dict
+        ``{data set: {metric: [value after each round]}}``.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        evals: Sequence[Dataset],
+        loss: Loss,
+        metrics: Sequence[Metric],
+        settings: Settings,
+        initial: Forest | None = None,
+        matrix: BinnedMatrix | None = None,
+    ) -> None:
+        if initial is not None:
+            base = initial.base_score
+        elif settings.base_score is not None:
+            base = settings.base_score
+        else:
+            base = loss.base_score(data.y, data.weights.whole())
+        self._trainer = _make_trainer(data, loss, settings, base)
+        if initial is not None and not np.array_equal(initial.unit, self._trainer.unit):
+            raise ValueError(
+                "the targets are of another size than those of the model to go on from: its leaf values are "
+                f"in units of {initial.unit.max():g}, here they would be in {self._trainer.unit.max():g}."
+            )
+        trainer = self._trainer
+        start = base / trainer.unit
+        self._monitor = Monitor(
+            evals,
+            loss,
+            metrics,
+            trainer.unit,
+            lambda rows: trainer.scores(rows, start),
+            settings.n_threads,
+        )
+        self._metrics = metrics
+        self._initial = initial
+        self._matrix = matrix
+        self._prepared = False
+        self._rounds: list[list[tuple[Tree, int]]] = []
+        self.history = self._monitor.history
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds the forest has."""
+        return (0 if self._initial is None else self._initial.n_rounds) + len(self._rounds)
+
+    def replay(self) -> None:
+        """Measure the rounds that the forest began with."""
+        if self._initial is not None:
+            self._monitor.replay(self._initial)
+
+    def step(self, learning_rate: float) -> None:
+        """Do one round."""
+        if not self._prepared:
+            self._trainer.prepare(self._matrix, self._initial)
+            self._prepared = True
+        grown = self._trainer.round(self.n_rounds, learning_rate)
+        if self.history:
+            self._monitor.measure(self._trainer.forest_of(grown))
+        self._rounds.append(grown)  # a round counts once it is measured
+
+    def forest(self, best: int | None = None) -> Forest:
+        """Return the trees of all rounds done, with each output's share of the gains up to round `best`.
+
+        The shares are left out where the forest began with trees of another run.
+        """
+        trees = [tree for trees_of_round in self._rounds for tree in trees_of_round]
+        grown = self._trainer.forest_of(trees)
+        if self._initial is not None:
+            return self._initial.followed_by(grown)
+        n_rounds = grown.n_rounds if best is None else best + 1
+        self._trainer.share_gains(grown, trees[: n_rounds * grown.trees_per_round])
+        return grown
+
+    def evals_result(self) -> dict[str, dict[str, list[float]]]:
+        """Return the metrics of the rounds done."""
+        return self._monitor.result(self.n_rounds)
+
+    def training_metric(self) -> dict[str, float]:
+        """Return the first metric on the training rows; nothing before the first round."""
+        return self._trainer.measure(self._metrics) if self._prepared else {}
+
+
+def _make_trainer(data: Dataset, loss: Loss, settings: Settings, base: FloatArray) -> Trainer:
+    if settings.device == "cuda":
+        from polyleaf.gpu.trainer import GpuTrainer  # which needs CuPy
+
+        return GpuTrainer(data, loss, settings, base)
+    kind = SparseTrainer if scipy.sparse.issparse(data.y) else Trainer
+    return kind(data, loss, settings, base)

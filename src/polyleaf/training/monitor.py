@@ -1,0 +1,87 @@
+"""Metrics on the evaluation sets, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from polyleaf.data.dataset import Dataset
+from polyleaf.data.inputs import FloatArray
+from polyleaf.losses import Loss
+from polyleaf.metrics import Metric
+from polyleaf.model.forest import Forest
+
+
+class Scores(Protocol):
+    """Raw scores of the rows of a table, to which rounds are added."""
+
+    def add_round(self, forest: Forest, number: int) -> FloatArray:
+        """Add the trees of one round; return the scores in units, which nobody may change."""
+
+
+class HostScores:
+    """Scores that the CPU computes.
+
+    Parameters
+    ----------
+    data : Dataset
+        Its table is read in place.
+    start : float64 ndarray of shape (outputs,)
+        Scores before the first round, in units.
+    n_threads : int
+        Affects the time only.
+    """
+
+    def __init__(self, data: Dataset, start: FloatArray, n_threads: int) -> None:
+        self._table = data.X
+        self._scores = np.tile(start, (data.X.shape[0], 1))
+        self._n_threads = n_threads
+
+    def add_round(self, forest: Forest, number: int) -> FloatArray:
+        """Add the trees of one round."""
+        forest.add_round_to(self._table, number, self._scores, self._n_threads)
+        return self._scores
+
+
+@dataclass
+class Monitor:
+    """Metrics on the evaluation sets."""
+
+    evals: Sequence[Dataset]
+    loss: Loss
+    metrics: Sequence[Metric]
+    unit: FloatArray
+    make_scores: Callable[[Dataset], Scores]
+    n_threads: int
+    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._weights = [data.weights.whole() for data in self.evals]
+        self._scores = [self.make_scores(data) for data in self.evals]
+        self.history = {data.name: {metric.name: [] for metric in self.metrics} for data in self.evals}
+
+    def measure(self, latest_round: Forest) -> None:
+        """Add the only round of a forest, and measure."""
+        self._add(latest_round, 0)
+
+    def replay(self, forest: Forest) -> None:
+        """Add all rounds of a forest, measuring after each."""
+        for number in range(forest.n_rounds if self.evals else 0):
+            self._add(forest, number)
+
+    def _add(self, forest: Forest, number: int) -> None:
+        for data, weight, score in zip(self.evals, self._weights, self._scores, strict=True):
+            prediction = self.loss.predict(score.add_round(forest, number) * self.unit, self.n_threads)
+            for metric in self.metrics:
+                value = metric.function(data.y, prediction, weight)
+                self.history[data.name][metric.name].append(value)
+
+    def result(self, n_rounds: int) -> dict[str, dict[str, list[float]]]:
+        """Return the metrics of the first rounds."""
+        return {
+            name: {metric: values[:n_rounds] for metric, values in by_metric.items()}
+            for name, by_metric in self.history.items()
+        }

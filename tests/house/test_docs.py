@@ -1,0 +1,366 @@
+"""What README and docs show is true: examples run and print what stands below them, commands, parameters and
+figures exist, and the site builds without a warning.
+
+The Python blocks of a page run in order, in one namespace and in an empty folder. A block of the language
+``text`` right below a Python block is what that block prints, to the letter. Where a page says that its
+examples are for a GPU and there is none, they are compiled only, and the test is skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+
+import pytest
+
+import polyleaf
+from polyleaf.cli import main as cli
+from polyleaf.estimators import classifier, device, regressor
+from polyleaf.gpu.runtime import GpuError
+from polyleaf.params.table import parameters_of
+
+pytestmark = pytest.mark.cpu_only("pages of the documentation")
+
+ROOT = Path(__file__).parents[2]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+EXECUTED = [ROOT / "README.md", *DOCS]
+# Pages of the site; what they say about commands, files and figures is looked at too.
+PAGES = [*EXECUTED, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("benchmarks/*.md"))]
+LANGUAGES = {"python", "text", "sh"}
+FOR_A_GPU = "<!-- examples for a GPU -->"
+PARAMETERS = {**parameters_of("classifier"), **parameters_of("regressor")}
+
+_FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<info>.*?) *$")
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def _each(pages: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", pages, ids=_name)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    text: str
+    line: int  # of its first line in the page, from 1
+    below: bool  # whether only blank lines are between it and the block before
+
+
+def read_blocks(markdown: str) -> list[Block]:
+    """Return the fenced blocks of a page in order; one that is never closed is an error."""
+    blocks: list[Block] = []
+    opened: tuple[re.Match[str], int] | None = None
+    body: list[str] = []
+    below = False
+    for number, line in enumerate(markdown.splitlines(), start=1):
+        fence = _FENCE.match(line)
+        if opened is None:
+            if fence:
+                opened, body = (fence, number), []
+            elif line.strip():
+                below = False
+        elif fence and not fence["info"] and fence["ticks"].startswith(opened[0]["ticks"]):
+            text = textwrap.dedent("\n".join(body)) + "\n"
+            blocks.append(Block(opened[0]["info"], text, opened[1] + 1, below))
+            opened, below = None, True
+        else:
+            body.append(line)
+    if opened is not None:
+        raise ValueError(f"the block in line {opened[1]} is never closed")
+    return blocks
+
+
+def _blocks(page: Path) -> list[Block]:
+    return read_blocks(page.read_text(encoding="utf-8"))
+
+
+# --- examples ----------------------------------------------------------------------------------------------
+
+
+def _compiled(block: Block, name: str) -> CodeType:
+    # Blank lines in front: errors name the line of the page.
+    return compile("\n" * (block.line - 1) + block.text, name, "exec")
+
+
+def run_page(blocks: list[Block], name: str) -> None:
+    """Run the Python blocks of a page, and compare what they print with the text below them."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for i, block in enumerate(blocks):
+        if block.language != "python":
+            continue
+        printed = io.StringIO()
+        code = _compiled(block, name)
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        shown = blocks[i + 1] if i + 1 < len(blocks) else None
+        if shown is not None and shown.language == "text" and shown.below:
+            assert printed.getvalue() == shown.text, f"{name}, line {shown.line}: the block above prints this"
+
+
+def skip_without_gpu(markdown: str, name: str) -> None:
+    """Compile the examples of a page for a GPU, and skip the test where there is none."""
+    if FOR_A_GPU not in markdown:
+        return
+    for block in read_blocks(markdown):
+        if block.language == "python":
+            _compiled(block, name)
+    try:
+        device.require_gpu()
+    except (ImportError, GpuError) as error:
+        pytest.skip(f"the examples of {name} were compiled, not run: {error}")
+
+
+@_each([page for page in EXECUTED if any(block.language == "python" for block in _blocks(page))])
+def test_examples_run_and_print_what_is_shown(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_without_gpu(page.read_text(encoding="utf-8"), _name(page))
+    monkeypatch.chdir(tmp_path)
+    run_page(_blocks(page), _name(page))
+
+
+@_each(EXECUTED)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    """A block in another language, or Python under another name, would be checked by nothing."""
+    blocks = _blocks(page)
+    assert {block.language for block in blocks} <= LANGUAGES
+    for before, block in zip([None, *blocks], blocks, strict=False):
+        if block.language == "text":
+            assert before is not None, block
+            assert before.language == "python", block
+            assert block.below, block
+
+
+def test_the_readme_has_an_example_for_each_kind_of_problem() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = {
+        title: [block.text for block in read_blocks(section) if block.language == "python"]
+        for title, section in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
+    }
+    for kind in ("Multi-class", "Multi-label", "Multi-target regression"):
+        assert examples[kind], kind
+        assert all(example.count("\n") <= 14 for example in examples[kind]), kind
+
+
+def test_examples_of_the_docstrings() -> None:
+    for module in (regressor, classifier):
+        result = doctest.testmod(module)
+        assert result.attempted > 0
+        assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    ("page", "error"),
+    [
+        ("```python\nprint(1)\n```\n\n```text\n2\n```\n", AssertionError),
+        ("```python\nx = 1\n```\ntext\n```python\nprint(y)\n```\n", NameError),
+        ("```python\nprint(1)\n", ValueError),
+    ],
+)
+def test_a_wrong_page_is_found(page: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        run_page(read_blocks(page), "page")
+
+
+def test_examples_for_a_gpu_are_skipped_only_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = "```python\nprint(1)\n```\n"
+
+    def no_gpu() -> None:
+        raise GpuError("there is none")
+
+    monkeypatch.setattr(device, "require_gpu", no_gpu)
+    skip_without_gpu(block, "page")
+    with pytest.raises(pytest.skip.Exception, match="page were compiled, not run: there is none"):
+        skip_without_gpu(FOR_A_GPU + "\n" + block, "page")
+    with pytest.raises(SyntaxError):
+        skip_without_gpu(FOR_A_GPU + "\n" + block.replace("(1)", "("), "page")
+    monkeypatch.setattr(device, "require_gpu", lambda: None)
+    skip_without_gpu(FOR_A_GPU + "\n" + block, "page")
+
+
+def test_blocks_of_a_page_share_names_and_may_be_indented() -> None:
+    page = "    ```python\n    x = 1\n    ```\n\ntext\n\n```python\nprint(x)\n```\n```text\n1\n```\n"
+    blocks = read_blocks(page)
+    assert [(block.language, block.line, block.below) for block in blocks] == [
+        ("python", 2, False),
+        ("python", 8, False),
+        ("text", 11, True),
+    ]
+    run_page(blocks, "page")
+
+
+# --- commands ----------------------------------------------------------------------------------------------
+
+_MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def _check_make(words: list[str]) -> None:
+    targets = re.findall(r"^([a-z]\S*):(?!=)", _MAKEFILE, flags=re.MULTILINE)
+    assert words
+    assert set(words) <= set(targets), f"the Makefile has {targets}"
+
+
+def _check_polyleaf(words: list[str]) -> None:
+    """Parse the command, without running it."""
+
+    def no_run(*_: object) -> int:
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli.demo, "run", no_run)
+        patch.setattr(cli.paper, "run", no_run)
+        patch.setattr(argparse.ArgumentParser, "error", _raise)
+        assert cli.main(words) == 0
+
+
+def _raise(_: object, message: str) -> None:
+    raise AssertionError(message)
+
+
+def _check_pip(words: list[str]) -> None:
+    assert words[0] == "install"
+    for extras in re.findall(r"^(?:\.|polyleaf)\[(.+)\]$", "\n".join(words), flags=re.MULTILINE):
+        assert set(extras.split(",")) <= set(_PROJECT["optional-dependencies"])
+
+
+def _check_python(words: list[str]) -> None:
+    """A script of the repository, with options that its source knows."""
+    source = (ROOT / words[0]).read_text(encoding="utf-8")
+    for option in (word for word in words if word.startswith("--")):
+        assert f'"{option}"' in source, option
+
+
+COMMANDS = {"make": _check_make, "polyleaf": _check_polyleaf, "pip": _check_pip, "python": _check_python}
+
+
+def check_command(line: str) -> None:
+    """Raise AssertionError, KeyError or OSError when there is no such command here."""
+    program, *words = shlex.split(line, comments=True)
+    COMMANDS[program](words)
+
+
+@_each([page for page in PAGES if any(block.language == "sh" for block in _blocks(page))])
+def test_commands_exist(page: Path) -> None:
+    for block in _blocks(page):
+        if block.language == "sh":
+            for line in filter(None, map(str.strip, block.text.splitlines())):
+                check_command(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "make nothing",
+        "polyleaf nothing",
+        "polyleaf demo --nothing",
+        'pip install ".[nothing]"',
+        "python benchmarks/nothing.py",
+        "python benchmarks/speed.py --nothing",
+        "nothing",
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(line: str) -> None:
+    with pytest.raises((AssertionError, KeyError, OSError)):
+        check_command(line)
+
+
+# --- parameters and figures --------------------------------------------------------------------------------
+
+
+def _tables(markdown: str) -> list[list[list[str]]]:
+    """Return the tables of a page: rows of cells, the head first, without the rule below it."""
+    tables = []
+    for table in re.findall(r"(?:^\|.*\|\n)+", markdown, flags=re.MULTILINE):
+        rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
+        tables.append([rows[0], *rows[2:]])
+    return tables
+
+
+@_each(PAGES)
+def test_tables_of_parameters_name_real_ones_with_their_defaults(page: Path) -> None:
+    """In tables whose first column is headed "parameter"; the column "default" holds Python values."""
+    for head, *rows in _tables(page.read_text(encoding="utf-8")):
+        if not head[0].endswith("parameter"):
+            continue
+        for row in rows:
+            names = re.findall(r"`(\w+)`", row[0])
+            assert names, row
+            assert set(names) <= set(PARAMETERS), row
+            if "default" in head:
+                shown = [
+                    ast.literal_eval(value) for value in re.findall("`(.+?)`", row[head.index("default")])
+                ]
+                defaults = [PARAMETERS[name].default for name in names]
+                # One value is enough for names that share it.
+                assert shown == defaults or shown * len(names) == defaults, row
+
+
+_NUMBER = re.compile(r"(?<![\w.,])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
+_SOURCE = re.compile(r"^<!-- figures from (.+?) -->\n\n?((?:^\|.*\n)+)", flags=re.MULTILINE)
+
+
+@_each(PAGES)
+def test_figures_of_a_table_are_those_of_its_source(page: Path) -> None:
+    """A table that repeats figures names their pages in a comment above it, and stays true to them."""
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<!-- figures") == len(_SOURCE.findall(text))
+    for sources, table in _SOURCE.findall(text):
+        known = {
+            number
+            for source in sources.split(", ")
+            for number in _NUMBER.findall((page.parent / source).read_text(encoding="utf-8"))
+        }
+        cells = [cell for row in _tables(table)[0][1:] for cell in row[1:]]
+        used = {number for cell in cells for number in _NUMBER.findall(cell)}
+        assert used
+        assert used <= known, f"not in {sources}: {sorted(used - known)}"
+
+
+# --- links and the site ------------------------------------------------------------------------------------
+
+
+@_each(PAGES)
+def test_links_hold_in_the_repository(page: Path) -> None:
+    """Whether they hold in the site is for its build to say."""
+    text = re.sub(r"^ *(`{3,})[^`]*?^ *\1", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for link in re.findall(r"\]\(([^\s()]+)\)", text):
+        if not link.startswith(("#", "http://", "https://")):
+            assert (page.parent / link.split("#")[0]).is_file(), link
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """Broken links and pages that are in no menu are warnings, too."""
+    site = tmp_path / "site"
+    built = subprocess.run(  # not --quiet: what is not logged is not counted as a warning
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    assert "WARNING" not in built.stderr
+    api = (site / "api.html").read_text(encoding="utf-8")
+    for name in PARAMETERS:
+        assert f"<code>{name}</code>" in api, name
+    for name in set(polyleaf.__all__) - {"__version__"}:
+        assert f'id="polyleaf.{name}"' in api, name

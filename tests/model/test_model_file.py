@@ -1,0 +1,515 @@
+"""One file per model: the same bits after a round trip, and every damaged or foreign file refused."""
+
+import hashlib
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
+from polyleaf.model.file import _SUM_PATTERN, FORMAT_VERSION
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4))
+X[::7, 1] = np.nan
+SMALL = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 2, "n_jobs": 1}
+
+TARGETS = {
+    "1-D": (PolyleafRegressor, RNG.normal(size=60)),
+    "column": (PolyleafRegressor, RNG.normal(size=(60, 1))),
+    "3 targets": (PolyleafRegressor, RNG.normal(size=(60, 3))),
+    "str": (PolyleafClassifier, np.array(["low", "ä中", "x" * 40])[np.arange(60) % 3]),
+    "objects": (PolyleafClassifier, np.array(["low", "high", 'q"\\'], dtype=object)[np.arange(60) % 3]),
+    "int64": (PolyleafClassifier, np.array([-(2**62) - 1, 0, 2**62 + 1])[np.arange(60) % 3]),
+    "uint8": (PolyleafClassifier, (np.arange(60) % 4).astype(np.uint8)),
+    "uint64": (PolyleafClassifier, np.array([0, 2**64 - 1], dtype=np.uint64)[np.arange(60) % 2]),
+    "float64": (PolyleafClassifier, np.array([-1.0, 1e300, 2.0**60])[np.arange(60) % 3]),
+    "float32": (PolyleafClassifier, np.array([-1, 2, 16777216], dtype=np.float32)[np.arange(60) % 3]),
+    "bool": (PolyleafClassifier, np.arange(60) % 3 == 0),
+    "labels": (PolyleafClassifier, RNG.integers(0, 2, (60, 5))),
+}
+
+
+def fitted(name, **params):
+    cls, y = TARGETS[name]
+    return cls(**{**SMALL, **params}).fit(X, y)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.polyleaf"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("strategy", ["multi_output_tree", "one_output_per_tree"])
+def test_round_trip_predicts_the_same_bits(name, strategy, path):
+    model = fitted(name, multi_strategy=strategy)
+    model.save_model(path)
+    loaded = load_model(path)
+    assert type(loaded) is type(model)
+    assert loaded.get_params() == model.get_params() | {"device": "cpu"}
+    methods = ["predict", "apply"]
+    if isinstance(model, PolyleafClassifier):
+        methods += ["predict_proba", "decision_function"]
+        np.testing.assert_array_equal(loaded.classes_, model.classes_)
+        assert loaded.classes_.dtype == model.classes_.dtype
+    for method in methods:
+        before, after = getattr(model, method)(X), getattr(loaded, method)(X)
+        np.testing.assert_array_equal(after, before)
+        assert after.dtype == before.dtype
+        assert after.shape == before.shape
+    np.testing.assert_array_equal(loaded.feature_importances_, model.feature_importances_)
+    for attribute in ("n_features_in_", "n_outputs_", "n_estimators_", "best_iteration_", "evals_result_"):
+        assert getattr(loaded, attribute) == getattr(model, attribute)
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+def test_two_classes_round_trip(softmax, path):
+    objective = "cross_entropy" if softmax else None
+    model = PolyleafClassifier(**SMALL, objective=objective).fit(X, np.arange(60) % 2 == 0)
+    model.save_model(path)
+    loaded = load_model(path)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+
+
+def test_names_history_and_best_round_survive(path):
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=["a", "b", 'c "quoted"', "日本"])
+    y = np.arange(60) % 3
+    model = PolyleafClassifier(**SMALL, early_stopping_rounds=2, eval_metric=["accuracy", "log_loss"])
+    model.fit(frame, y, eval_set=[(frame, y), (frame[:9], y[:9])])
+    model.save_model(path)
+    loaded = load_model(path)
+    assert list(loaded.feature_names_in_) == list(frame.columns)
+    assert loaded.evals_result_ == model.evals_result_
+    assert loaded.best_iteration_ == model.best_iteration_
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+
+
+def test_histories_that_are_not_finite_survive(path):
+    y = np.arange(60) % 3
+    values = iter([np.nan, np.inf, -np.inf, 0.1])
+    model = PolyleafClassifier(**SMALL, eval_metric=lambda y, p: next(values)).fit(X, y, eval_set=(X, y))
+    model.save_model(path)
+    np.testing.assert_equal(load_model(path).evals_result_, model.evals_result_)
+
+
+def squared(y, raw):
+    return raw - y, np.ones_like(raw)
+
+
+def test_parameters_a_file_cannot_hold_become_none(path):
+    """The loaded model predicts the same all the same."""
+    model = PolyleafRegressor(
+        **SMALL, objective=squared, random_state=np.random.RandomState(3), eval_metric=["rmse", squared]
+    ).fit(X, X[:, 0])
+    model.save_model(path)
+    loaded = load_model(path)
+    assert loaded.objective is None
+    assert loaded.random_state is None
+    assert loaded.eval_metric is None
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("base_score", [3, 0.1, np.float32(0.1), [0.1, 0.2], np.array([1.0, 2.0])])
+def test_numeric_parameters_survive_exactly(base_score, path):
+    model = PolyleafRegressor(
+        **SMALL, base_score=base_score, reg_lambda=np.float64(1) / 3, max_leaves=np.int64(7)
+    )
+    model.fit(X, X[:, 2:])
+    model.save_model(path)
+    params = load_model(path).get_params()
+    assert params["reg_lambda"] == 1 / 3
+    assert params["max_leaves"] == 7
+    np.testing.assert_array_equal(params["base_score"], base_score)
+
+
+def test_path_as_text_and_overwriting(path):
+    fitted("1-D").save_model(path)
+    second = fitted("3 targets")
+    second.save_model(str(path))
+    assert load_model(str(path)).predict(X).shape == (60, 3)
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_same_model_gives_the_same_file(path):
+    model = fitted("str")
+    model.save_model(path)
+    first = path.read_bytes()
+    load_model(path).save_model(path)
+    assert path.read_bytes() == first
+
+
+def test_failed_save_leaves_the_old_file(path, monkeypatch):
+    fitted("1-D").save_model(path)
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        fitted("3 targets").save_model(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_other_process_predicts_the_same_bits(path):
+    model = fitted("3 targets")
+    model.save_model(path)
+    np.save(path.with_suffix(".npy"), X)
+    code = (
+        "import sys, numpy as np; from polyleaf import load_model;"
+        "p = load_model(sys.argv[1]).predict(np.load(sys.argv[2])); sys.stdout.buffer.write(p.tobytes())"
+    )
+    command = [sys.executable, "-c", code, str(path), str(path.with_suffix(".npy"))]
+    output = subprocess.run(command, check=True, capture_output=True).stdout
+    assert output == model.predict(X).tobytes()
+
+
+# --- refusals ----------------------------------------------------------------------------------------------
+
+
+def refused(path, words=None):
+    """The file is refused with a ValueError that names it."""
+    with pytest.raises(ValueError, match=words) as caught:
+        load_model(path)
+    assert path.name in str(caught.value)
+
+
+def test_missing_file():
+    with pytest.raises(FileNotFoundError):
+        load_model("no such file")
+
+
+def test_folder(tmp_path):
+    refused(tmp_path, "is a folder")
+
+
+@pytest.mark.parametrize("path", [3, None, b"model", ["model"]])
+def test_path_of_another_type(path):
+    with pytest.raises(TypeError):
+        load_model(path)
+
+
+def test_saving_what_is_not_fitted(path):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        PolyleafRegressor().save_model(path)
+
+
+def test_saving_with_parameters_spoilt_after_fit(path):
+    model = fitted("1-D").set_params(max_bins="many")
+    with pytest.raises(TypeError, match="max_bins"):
+        model.save_model(path)
+
+
+def test_truncated_at_any_length(path):
+    fitted("str").save_model(path)
+    content = path.read_bytes()
+    lengths = {*range(40), *range(40, len(content), max(1, len(content) // 150)), len(content) - 1}
+    for length in sorted(lengths):
+        path.write_bytes(content[:length])
+        refused(path)
+
+
+def test_longer_by_a_byte(path):
+    fitted("str").save_model(path)
+    path.write_bytes(path.read_bytes() + b"\0")
+    refused(path, "checksum")
+
+
+def test_one_byte_altered_anywhere(path):
+    """In the length, the header, its padding, the checksum, or the arrays."""
+    fitted("str").save_model(path)
+    content = path.read_bytes()
+    rng = np.random.default_rng(1)
+    header_size = int.from_bytes(content[:8], "little")
+    places = {*range(8), *range(8, 8 + header_size, 7), *range(header_size, header_size + 16)}
+    places |= set(rng.integers(0, len(content), 300).tolist())
+    for place in sorted(places):
+        altered = bytearray(content)
+        altered[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(altered)
+        refused(path)
+
+
+def test_whitespace_in_the_header_counts_too(path):
+    """The sum is over bytes: a file that means the same but differs was altered."""
+    fitted("str").save_model(path)
+    content = path.read_bytes()
+    header_size = int.from_bytes(content[:8], "little")
+    padded = content[8 : 8 + header_size] + b" " * 8
+    path.write_bytes((header_size + 8).to_bytes(8, "little") + padded + content[8 + header_size :])
+    refused(path, "checksum")
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 100, 10_000])
+def test_random_bytes(size, path):
+    rng = np.random.default_rng(size)
+    for _ in range(20):
+        path.write_bytes(rng.bytes(size))
+        refused(path)
+
+
+def test_random_bytes_behind_a_small_header_length(path):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        path.write_bytes((64).to_bytes(8, "little") + rng.bytes(200))
+        refused(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff" * 8,
+        b"\xff" * 100,
+        (2**63).to_bytes(8, "little") + b"{}",
+        (2).to_bytes(8, "little") + b"{}",
+        (2).to_bytes(8, "little") + b"[]",
+        (4).to_bytes(8, "little") + b"null",
+        (50_000).to_bytes(8, "little") + b"[" * 50_000,
+        (100_000).to_bytes(8, "little") + b'{"a":' * 20_000,
+        b"PK\x03\x04 a zip",
+        pickle.dumps({"model": 1}),
+    ],
+)
+def test_other_files(content, path):
+    path.write_bytes(content)
+    refused(path)
+
+
+def test_other_safetensors_file(path):
+    path.write_bytes(safetensors.numpy.save({"w": np.zeros(3)}, metadata={"format": "pt"}))
+    refused(path, "not a polyleaf model")
+
+
+def test_pickle_is_never_loaded(path):
+    """Bytes that would run code when unpickled are only ever refused."""
+
+    class Bomb:
+        def __reduce__(self):
+            return (os.abort, ())
+
+    path.write_bytes(pickle.dumps(Bomb()))
+    refused(path)
+
+
+# --- hostile metadata: well-formed files with a right checksum ----------------------------------------------
+
+
+def forge(path, change_page=None, change_arrays=None, text=None):
+    """Rewrite a model's metadata or arrays, and make the checksum right again."""
+    content = path.read_bytes()
+    header_size = int.from_bytes(content[:8], "little")
+    page = json.loads(json.loads(content[8 : 8 + header_size])["__metadata__"]["polyleaf"])
+    arrays = safetensors.numpy.load(content)
+    if change_page:
+        page = change_page(page) or page
+    if change_arrays:
+        arrays = {name: np.array(array) for name, array in arrays.items()}
+        change_arrays(arrays)
+    page["sha256"] = "0" * 64
+    text = json.dumps(page, separators=(",", ":")) if text is None else text
+    forged = bytearray(safetensors.numpy.save(arrays, metadata={"polyleaf": text}))
+    place = _SUM_PATTERN.search(forged)
+    if place:
+        start, stop = place.span(1)
+        forged[start:stop] = hashlib.sha256(forged).hexdigest().encode()
+    path.write_bytes(forged)
+
+
+def put(*keys_and_value):
+    *keys, last, value = keys_and_value
+
+    def change(page):
+        for key in keys:
+            page = page[key]
+        page[last] = value
+
+    return change
+
+
+@pytest.fixture
+def saved(path):
+    fitted("str").save_model(path)
+    return path
+
+
+def test_forging_nothing_loads(saved):
+    forge(saved)
+    load_model(saved)
+
+
+@pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 10**6])
+def test_newer_version(saved, version):
+    forge(saved, put("format_version", version))
+    refused(saved, f"format version {version}.*upgrade polyleaf")
+
+
+NOT_NUMBERS = [None, "1", True, 1.0, [], {}]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(put("format_version", value) for value in (*NOT_NUMBERS, 0, -1)),
+        *(put("format", value) for value in (None, "other", 1)),
+        *(put("estimator", value) for value in (None, "ranker", "regressor", 1, ["classifier"])),
+        *(put("params", value) for value in (None, [], "x", {"n_trees": 3})),
+        put("params", "max_bins", 10**9),
+        put("params", "max_bins", "many"),
+        put("params", "base_score", [1, "a"]),
+        put("params", "learning_rate", float("nan")),
+        put("params", "verbose", -1),
+        *(put("target", value) for value in (None, [], {}, {"kind": "multiclass"})),
+        *(put("target", "kind", value) for value in ("regression", "binary", "multilabel", "?", None, ["a"])),
+        *(put("target", "width", value) for value in (*NOT_NUMBERS, 0, -3, 2, 4, 10**18)),
+        *(put("target", "ndim", value) for value in (*NOT_NUMBERS, 0, 2, 3, 10**18)),
+        *(put("classes", value) for value in (None, [], "abc", {})),
+        *(
+            put("classes", "dtype", value)
+            for value in ("int64", "float64", "bool", "O,O", "<U1000000000", "datetime64[s]", None, 3)
+        ),
+        *(
+            put("classes", "values", value)
+            for value in (
+                [],
+                ["a"],
+                ["a", "b", "c", "d"],
+                ["b", "a", "c"],
+                ["a", "a", "b"],
+                [1, 2, 3],
+                "abc",
+                None,
+            )
+        ),
+        put("classes", {"dtype": "int8", "values": [1, 2, 1000]}),
+        put("classes", {"dtype": "float64", "values": ["0x1p0", "0x1p1", "nan"]}),
+        put("classes", {"dtype": "float64", "values": ["0x1p0", "0x1p1", "zebra"]}),
+        put("classes", {"dtype": "float16", "values": ["0x1p0", "0x1p1", "0x1p1000"]}),
+        put("classes", {"dtype": "bool", "values": [False, True, True]}),
+        *(put("loss", value) for value in (None, 3, [])),
+        *(put(name, value) for name in ("n_outputs", "n_features") for value in (*NOT_NUMBERS, 0, 10**18)),
+        *(put("feature_names", value) for value in ("abcd", ["a"], ["a", "b", "c", 4], {"a": 1}, 7)),
+        *(put("best_iteration", value) for value in (*NOT_NUMBERS, -1, -2, 4, 10**18)),
+        *(
+            put("evals_result", value)
+            for value in (None, [], {"v": 3}, {"v": {"m": 3}}, {"v": {"m": [3]}}, {"v": {"m": ["x"]}})
+        ),
+        lambda page: page.clear(),
+        lambda page: {"format": "polyleaf", "format_version": 1},
+    ],
+)
+def test_hostile_metadata(saved, change):
+    forge(saved, change)
+    refused(saved)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "3", '"polyleaf"', "[" * 100_000, '{"sha256":"' + "0" * 64 + '"}', '{"a":1e999}'],
+)
+def test_metadata_that_is_no_page(saved, text):
+    forge(saved, text=text)
+    refused(saved)
+
+
+def test_integer_with_very_many_digits(saved):
+    content = saved.read_bytes()
+    header_size = int.from_bytes(content[:8], "little")
+    text = json.loads(content[8 : 8 + header_size])["__metadata__"]["polyleaf"]
+    forge(saved, text=re.sub(r'"best_iteration":\d+', '"best_iteration":' + "9" * 5000, text))
+    refused(saved)
+
+
+def swap(name, index, value):
+    def change(arrays):
+        arrays[name][index] = value
+
+    return change
+
+
+def drop(name):
+    return lambda arrays: arrays.pop(name)
+
+
+def cast(name, dtype):
+    def change(arrays):
+        arrays[name] = arrays[name].astype(dtype)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        drop("values"),
+        drop("shape"),
+        lambda arrays: arrays.update(extra=np.zeros(3)),
+        cast("values", np.float64),
+        cast("feature", np.int64),
+        cast("threshold", np.float16),
+        lambda arrays: arrays.update(left=arrays["left"][:-1]),
+        lambda arrays: arrays.update(values=arrays["values"][:-1]),
+        lambda arrays: arrays.update(values=arrays["values"].reshape(1, -1)),
+        swap("left", 0, 0),
+        swap("left", 0, 2**31 - 1),
+        swap("feature", 0, 10**6),
+        swap("feature", 0, -5),
+        swap("threshold", 0, np.nan),
+        swap("values", 0, np.nan),
+        swap("base_score", 0, np.inf),
+        swap("value_begin", -1, 2**62),
+        swap("value_begin", -1, -2),
+        swap("node_begin", 1, 2**62),
+        swap("node_begin", 0, -1),
+        swap("tree_output", 0, 3),
+        swap("tree_output", 0, -1),
+        swap("tree_width", 0, 2**31 - 1),
+        swap("tree_width", 0, 0),
+        swap("shape", 0, 10**12),
+        swap("shape", 0, 2**62),
+        swap("shape", 1, 2**40),
+        swap("shape", 2, 0),
+        swap("shape", 2, -1),
+    ],
+)
+def test_hostile_arrays(saved, change):
+    """What points outside of the forest is found on reading, before a prediction could go there."""
+    forge(saved, change_arrays=change)
+    refused(saved)
+
+
+def test_random_numbers_in_the_arrays(saved):
+    """A forged file is refused, or it predicts something; it never leads astray."""
+    original = saved.read_bytes()
+    rng = np.random.default_rng(2)
+    extremes = [0, 1, -1, 2, 127, 2**31 - 1, -(2**31), 2**62]
+    for _ in range(400):
+
+        def change(arrays):
+            name = rng.choice(sorted(name for name, array in arrays.items() if len(array) > 0))
+            array = arrays[name]
+            for place in rng.integers(0, len(array), rng.integers(1, 4)):
+                with np.errstate(over="ignore"):
+                    array[place] = np.array(rng.choice(extremes)).astype(array.dtype)
+
+        saved.write_bytes(original)
+        forge(saved, change_arrays=change)
+        try:
+            model = load_model(saved)
+        except ValueError:
+            continue
+        model.predict_proba(X)
+        model.apply(X)

@@ -1,0 +1,180 @@
+"""Features that change a small problem, one by one or in pairs, and which of them are no pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from polyleaf import PolyleafClassifier, PolyleafRegressor
+
+KINDS = ("regression", "classes", "labels")
+N_ROWS, N_TARGETS = 300, 3
+
+
+@dataclass
+class Case:
+    """What is passed to an estimator; features change it."""
+
+    kind: str
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+def plain(kind: str) -> Case:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, 4))
+    X[:, 0] = rng.integers(0, 6, N_ROWS)
+    by_category = np.array([2.0, -1.0, 1.5, -2.0, 0.5, -1.5])[X[:, 0].astype(int)]
+    score = np.c_[by_category - X[:, 1], X[:, 2] * X[:, 3] - X[:, 1], by_category + np.sin(2 * X[:, 2])]
+    score += 0.3 * rng.normal(size=score.shape)
+    y = {
+        "regression": np.exp(0.5 * score),
+        "classes": score.argmax(axis=1),
+        "labels": (score > 0).astype(float),
+    }
+    params = {"n_estimators": 15, "min_samples_leaf": 5, "max_bins": 24, "random_state": 0, "n_jobs": 1}
+    return Case(kind, X, y[kind], params=params)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature: how it changes a case, and the kinds of problem there it is."""
+
+    apply: Callable[[Case], None]
+    kinds: tuple[str, ...] = KINDS
+
+
+def param(**params: Any) -> Callable[[Case], None]:
+    return lambda case: case.params.update(params)
+
+
+def with_gaps(case: Case) -> None:
+    X = np.array(case.X.todense() if scipy.sparse.issparse(case.X) else case.X, dtype=float)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    case.X = X
+
+
+def with_missing_targets(case: Case) -> None:
+    case.y = np.where(np.random.default_rng(2).random(case.y.shape) < 0.3, np.nan, case.y)
+
+
+def row_weights(case: Case) -> None:
+    case.sample_weight = np.random.default_rng(3).uniform(0.2, 3, N_ROWS)
+
+
+def cell_weights(case: Case) -> None:
+    case.sample_weight = np.random.default_rng(4).uniform(0.2, 3, (N_ROWS, N_TARGETS))
+
+
+def sparse_table(case: Case) -> None:
+    case.X = scipy.sparse.csr_array(np.where(np.abs(np.nan_to_num(case.X)) < 0.5, 0.0, case.X))
+
+
+def sparse_labels(case: Case) -> None:
+    case.y = scipy.sparse.csr_array(np.nan_to_num(case.y))
+    case.params.update(objective="clipped_squared_error", sparse_leaves=2)
+
+
+def own_objective(case: Case) -> None:
+    def function(y: Any, raw: Any) -> Any:
+        target = np.eye(N_TARGETS)[y] if y.ndim == 1 else y
+        return 2 * (raw - target), 1.0 + np.abs(raw - target)
+
+    case.params["objective"] = function
+
+
+def shares(case: Case) -> None:
+    levels = 2 if case.params.get("objective") == "quantile" else 1
+    case.params["output_weight"] = np.repeat([1.0, 5.0, 0.5], levels)
+
+
+def quantiles(case: Case) -> None:
+    case.params.update(objective="quantile", quantile_levels=[0.2, 0.8])
+    if "output_weight" in case.params:
+        shares(case)
+
+
+REGRESSION, CLASSES, LABELS = ("regression",), ("classes",), ("labels",)
+FEATURES: dict[str, Feature] = {
+    "categories": Feature(param(categorical_features=[0])),
+    "missing values": Feature(with_gaps),
+    "missing targets": Feature(with_missing_targets, ("regression", "labels")),
+    "sparse X": Feature(sparse_table),
+    "sparse y": Feature(sparse_labels, LABELS),
+    "row weights": Feature(row_weights),
+    "cell weights": Feature(cell_weights, ("regression", "labels")),
+    "class_weight": Feature(param(class_weight="balanced"), ("classes", "labels")),
+    "output_weight": Feature(shares),
+    "sketch": Feature(param(sketch="random_projection", sketch_size=2)),
+    "sparse leaves": Feature(param(sparse_leaves=2)),
+    "unrestricted sparse leaves": Feature(param(sparse_leaves=2, sparse_mode="unrestricted")),
+    "exact Hessian": Feature(param(hessian="exact"), CLASSES),
+    "exact leaf values": Feature(param(hessian="exact_leaf"), CLASSES),
+    "shared Hessian": Feature(param(hessian="shared"), ("classes", "labels")),
+    "one output per tree": Feature(param(multi_strategy="one_output_per_tree")),
+    "monotone": Feature(param(monotone_constraints=[0, 1, 0, 0])),
+    "interaction": Feature(param(interaction_constraints=[[0], [1, 2], [3]])),
+    "row sampling": Feature(param(subsample=0.6)),
+    "gradient sampling": Feature(param(subsample=0.6, sampling_method="gradient_based")),
+    "column sampling": Feature(param(colsample_bynode=0.5)),
+    "few leaves": Feature(param(max_leaves=6)),
+    "exact split finding": Feature(param(max_bins=None)),
+    "absolute error": Feature(param(objective="absolute_error"), REGRESSION),
+    "huber": Feature(param(objective="huber", huber_delta=0.5), REGRESSION),
+    "quantile": Feature(quantiles, REGRESSION),
+    "poisson": Feature(param(objective="poisson"), REGRESSION),
+    "gamma": Feature(param(objective="gamma"), REGRESSION),
+    "tweedie": Feature(param(objective="tweedie"), REGRESSION),
+    "callable objective": Feature(own_objective),
+}
+LOSSES = (
+    "absolute error",
+    "huber",
+    "quantile",
+    "poisson",
+    "gamma",
+    "tweedie",
+    "callable objective",
+    "sparse y",
+)
+HESSIANS = ("exact Hessian", "exact leaf values", "shared Hessian")
+
+# Two features that set the same parameter are no pair: there is one loss, one Hessian, one weight argument.
+EITHER_OR = [
+    set(LOSSES),
+    set(HESSIANS),
+    {"row weights", "cell weights"},
+    {"sparse leaves", "unrestricted sparse leaves", "sparse y"},
+    {"row sampling", "gradient sampling"},
+    {"missing values", "sparse X"},  # NaN in a sparse table: tests/table/test_sparse_input.py
+    {"missing targets", "sparse y"},  # what is not stored is a 0
+]
+
+
+def fitted(case: Case) -> Any:
+    estimator = PolyleafRegressor if case.kind == "regression" else PolyleafClassifier
+    return estimator(**case.params).fit(case.X, case.y, case.sample_weight)
+
+
+def outcome(case: Case) -> np.ndarray:
+    """Return what a fitted model predicts on a fixed table, all of it finite."""
+    model = fitted(case)
+    assert (model._forest.left >= 0).any()
+    table = plain(case.kind).X
+    predicted = model.predict(table) if case.kind == "regression" else model.decision_function(table)
+    assert np.isfinite(predicted).all()
+    return np.asarray(predicted)
+
+
+def case_of(kind: str, *names: str) -> Case:
+    case = plain(kind)
+    for name in FEATURES:  # in one order, whoever asks
+        if name in names:
+            FEATURES[name].apply(case)
+    return case
