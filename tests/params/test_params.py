@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor
-from polyleaf.metrics import _METRICS
+from polyleaf.metrics.table import _METRICS
 from polyleaf.params.combinations import base_score_vector
 from polyleaf.params.table import METRICS, parameters_of, parameters_section, validate_params
 

@@ -1,0 +1,70 @@
+"""How far predicted numbers are from the targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
+from polyleaf.metrics.average import mean_of_cells, weighted_mean
+
+
+def rmse_per_output(y: object, prediction: object, weight: object = None) -> FloatArray:
+    """Return the root of the mean squared error of each output.
+
+    Parameters
+    ----------
+    y, prediction : array-like of shape (n_rows,) or (n_rows, n_outputs)
+        The targets, and what was predicted for them.
+    weight : array-like of shape (n_rows,), default=None
+        Row weights.
+
+    Returns
+    -------
+    ndarray of shape (n_outputs,)
+
+    Examples
+    --------
+    >>> rmse_per_output([[0, 0], [0, 4]], [[1, 0], [1, 0]])
+    array([1.        , 2.82842712])
+    """
+    targets, predicted = as_float64(y, "y"), as_float64(prediction, "prediction")
+    if targets.shape != predicted.shape or targets.ndim not in (1, 2) or len(targets) == 0:
+        raise ValueError(
+            f"y has shape {targets.shape} and prediction {predicted.shape}; both must have the same rows and "
+            "columns, and at least one row."
+        )
+    weights = check_weights(weight, len(targets), "weight")
+    squared: FloatArray = np.atleast_1d(weighted_mean((targets - predicted) ** 2, weights))
+    return np.sqrt(squared)
+
+
+def squared_error(y: Array, prediction: FloatArray) -> FloatArray:
+    """Return the squared error of each cell."""
+    return np.asarray((y - prediction) ** 2)
+
+
+def absolute_error(y: Array, prediction: FloatArray) -> FloatArray:
+    """Return the absolute error of each cell."""
+    return np.abs(y - prediction)
+
+
+def rmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+    """Return the root of the mean squared error of all cells."""
+    return float(np.sqrt(mean_of_cells(squared_error, y, prediction, weight)))
+
+
+def r2(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+    """Return the mean over the targets of R2, the coefficient of determination.
+
+    That of a target that does not vary is 1 where all predictions are right, else 0.
+    """
+    if weight is not None and weight.ndim == 2:
+        observed = (weight > 0).any(axis=0)  # a target may have no observation in an evaluation set
+        y, prediction, weight = y[:, observed], prediction[:, observed], weight[:, observed]
+    residual = weighted_mean((y - prediction) ** 2, weight)
+    variance = weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)
+    constant = variance == 0
+    explained = 1 - residual / np.where(constant, 1, variance)
+    return float(np.where(constant, residual == 0, explained).mean())
