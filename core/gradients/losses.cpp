@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "base/threads.hpp"
+#include "kernels/gradient.hpp"
+#include "kernels/leaf.hpp"
+#include "rules/curvature.hpp"
 
 namespace polyleaf {
 namespace {
@@ -29,15 +32,16 @@ void after_tree(const LeafValues& tree, std::size_t begin, std::size_t end, int 
   const std::size_t step = std::max<std::size_t>(1, kNearCells / static_cast<std::size_t>(n_outputs));
   for (std::size_t row = begin; row < end; row += step) {
     const std::size_t last = std::min(end, row + step);
-    kernels().add_leaves(tree.leaf, tree.values, tree.unit, row, last, n_outputs, raw);
+    leaf_kernels().add_leaves(tree.leaf, tree.values, tree.unit, row, last, n_outputs, raw);
     body(row, last);
   }
 }
 
 void mix(const RowMixtures& m, const float* values, std::size_t stride, std::size_t begin, std::size_t end,
          int n_outputs) {
-  kernels().project(values, stride, begin, end, n_outputs, m.columns, m.column_stride, m.n_columns, m.out);
-  if (m.share != nullptr) kernels().weighted_sums(values, stride, begin, end, n_outputs, m.share, m.term, m.sums);
+  gradient_kernels().project(values, stride, begin, end, n_outputs, m.columns, m.column_stride, m.n_columns, m.out);
+  if (m.share != nullptr)
+    gradient_kernels().weighted_sums(values, stride, begin, end, n_outputs, m.share, m.term, m.sums);
 }
 
 // Adds the tree, has body(begin, end) make the gradients, and makes mixtures of them.
@@ -81,7 +85,7 @@ void squared_error_gradients(const OnTheWay& also, double* raw, const double* y,
 void softmax_gradients(const OnTheWay& also, double* raw, const std::int32_t* label, Term curvature, std::size_t n_rows,
                        int n_outputs, float* gradient, float* hessian, int n_threads) {
   pass_over(also, raw, gradient, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
-    kernels().softmax(raw, label, curvature, begin, end, n_outputs, gradient, hessian);
+    gradient_kernels().softmax(raw, label, curvature, begin, end, n_outputs, gradient, hessian);
   });
 }
 
@@ -89,21 +93,22 @@ void logistic_gradients(const OnTheWay& also, double* raw, const double* y, std:
                         float* gradient, float* hessian, int n_threads) {
   const auto d = static_cast<std::size_t>(n_outputs);
   pass_over(also, raw, gradient, n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
-    kernels().logistic(raw, y, begin * d, end * d, gradient, hessian);
+    gradient_kernels().logistic(raw, y, begin * d, end * d, gradient, hessian);
   });
 }
 
 void softmax_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads) {
   if (n_rows * static_cast<std::size_t>(n_outputs) * kStepsOfACell < kParallelWork) n_threads = 1;
-  over_rows(n_rows, n_outputs, n_threads,
-            [&](std::size_t begin, std::size_t end) { kernels().softmax_shares(raw, begin, end, n_outputs, out); });
+  over_rows(n_rows, n_outputs, n_threads, [&](std::size_t begin, std::size_t end) {
+    gradient_kernels().softmax_shares(raw, begin, end, n_outputs, out);
+  });
 }
 
 void logistic_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads) {
   const auto d = static_cast<std::size_t>(n_outputs);
   if (n_rows * d * kStepsOfACell < kParallelWork) n_threads = 1;
   over_rows(n_rows, n_outputs, n_threads,
-            [&](std::size_t begin, std::size_t end) { kernels().sigmoids(raw, begin * d, end * d, out); });
+            [&](std::size_t begin, std::size_t end) { gradient_kernels().sigmoids(raw, begin * d, end * d, out); });
 }
 
 void clipped_squared_error_gradients(const double* raw, const double* y, std::size_t n_rows, int n_outputs,

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kernels.hpp"
+#include "rules/curvature.hpp"
 
 namespace polyleaf {
 

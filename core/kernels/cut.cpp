@@ -164,8 +164,8 @@ void find(const CutGroups<Real>& cuts, const Real* values, std::size_t count, st
 
 }  // namespace
 
-extern const SearchKernels kSearchKernels;
-const SearchKernels kSearchKernels = {find<FloatGroup, std::int32_t, float>, find<DoubleGroup, std::int64_t, double>};
+extern const CutKernels kCutKernels;
+const CutKernels kCutKernels = {find<FloatGroup, std::int32_t, float>, find<DoubleGroup, std::int64_t, double>};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

@@ -1,5 +1,4 @@
-// The search for bins, compiled once per instruction set like core/kernels.cpp; only comparisons, so that every
-// instruction set gives the same bins.
+// The search for bins: only comparisons, so that every instruction set gives the same bins.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +17,13 @@ struct CutGroups {
   std::size_t n_groups;  // more than n_cuts / kCutGroup; up to kCutGroup of them, there is one more behind, for NaN
 };
 
-struct SearchKernels {
+struct CutKernels {
   // Writes the number of cuts below each value; n_cuts + 1 for NaN.
   void (*find_float)(const CutGroups<float>& cuts, const float* values, std::size_t count, std::uint16_t* bins);
   void (*find_double)(const CutGroups<double>& cuts, const double* values, std::size_t count, std::uint16_t* bins);
 };
 
 // Of the instruction set that kernels() (kernels.hpp) has chosen.
-const SearchKernels& search_kernels();
+const CutKernels& cut_kernels();
 
 }  // namespace polyleaf

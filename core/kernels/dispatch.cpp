@@ -1,42 +1,63 @@
+#include "kernels/dispatch.hpp"
+
 #include <cstring>
 
 #include "kernels/cut.hpp"
+#include "kernels/estimate.hpp"
+#include "kernels/gradient.hpp"
 #include "kernels/histogram.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/leaf.hpp"
 #include "kernels/predict.hpp"
+#include "kernels/score.hpp"
 
 namespace polyleaf {
 
 #define POLYLEAF_DECLARE(isa)                      \
   namespace isa {                                  \
-  extern const Kernels kKernels;                   \
+  extern const CutKernels kCutKernels;             \
+  extern const EstimateKernels kEstimateKernels;   \
+  extern const GradientKernels kGradientKernels;   \
   extern const HistogramKernels kHistogramKernels; \
-  extern const SearchKernels kSearchKernels;       \
+  extern const LeafKernels kLeafKernels;           \
   extern const PredictKernels kPredictKernels;     \
+  extern const ScoreKernels kScoreKernels;         \
   }
 POLYLEAF_DECLARE(baseline)
 #ifdef POLYLEAF_X86
 POLYLEAF_DECLARE(avx2)
 POLYLEAF_DECLARE(avx512)
 #endif
+#undef POLYLEAF_DECLARE
 
 namespace {
 
 // What was compiled for one instruction set.
 struct Compiled {
-  const Kernels* kernels;
+  const char* name;
+  const CutKernels* cut;
+  const EstimateKernels* estimate;
+  const GradientKernels* gradient;
   const HistogramKernels* histogram;
-  const SearchKernels* search;
+  const LeafKernels* leaf;
   const PredictKernels* predict;
+  const ScoreKernels* score;
 };
 
-constexpr Compiled kBaseline{&baseline::kKernels, &baseline::kHistogramKernels, &baseline::kSearchKernels,
-                             &baseline::kPredictKernels};
+#define POLYLEAF_COMPILED(isa) \
+  {#isa,                       \
+   &isa::kCutKernels,          \
+   &isa::kEstimateKernels,     \
+   &isa::kGradientKernels,     \
+   &isa::kHistogramKernels,    \
+   &isa::kLeafKernels,         \
+   &isa::kPredictKernels,      \
+   &isa::kScoreKernels}
+constexpr Compiled kBaseline = POLYLEAF_COMPILED(baseline);
 #ifdef POLYLEAF_X86
-constexpr Compiled kAvx2{&avx2::kKernels, &avx2::kHistogramKernels, &avx2::kSearchKernels, &avx2::kPredictKernels};
-constexpr Compiled kAvx512{&avx512::kKernels, &avx512::kHistogramKernels, &avx512::kSearchKernels,
-                           &avx512::kPredictKernels};
+constexpr Compiled kAvx2 = POLYLEAF_COMPILED(avx2);
+constexpr Compiled kAvx512 = POLYLEAF_COMPILED(avx512);
 #endif
+#undef POLYLEAF_COMPILED
 
 // The best the machine has; with a name, that one, or null.
 const Compiled* find(const char* name) {
@@ -58,13 +79,21 @@ const Compiled*& selected() {
 
 }  // namespace
 
-const Kernels& kernels() { return *selected()->kernels; }
+const CutKernels& cut_kernels() { return *selected()->cut; }
+
+const EstimateKernels& estimate_kernels() { return *selected()->estimate; }
+
+const GradientKernels& gradient_kernels() { return *selected()->gradient; }
 
 const HistogramKernels& histogram_kernels() { return *selected()->histogram; }
 
-const SearchKernels& search_kernels() { return *selected()->search; }
+const LeafKernels& leaf_kernels() { return *selected()->leaf; }
 
 const PredictKernels& predict_kernels() { return *selected()->predict; }
+
+const ScoreKernels& score_kernels() { return *selected()->score; }
+
+const char* kernels_in_use() { return selected()->name; }
 
 bool select_kernels(const char* name) {
   const Compiled* compiled = find(name);

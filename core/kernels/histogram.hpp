@@ -1,5 +1,4 @@
-// The hot loops of payloads and histograms. core/histogram_kernels.cpp is compiled once per instruction set, as
-// kernels.cpp is.
+// Payloads and histograms: rounding of rows, sums over rows, sums over bins.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ struct PayloadRows {
   bool packed;  // else each has an int32
 };
 
-// Rounds the rows of one output tile to fixed point (payload.hpp).
+// Rounds the rows of one output tile to fixed point (quantize/payload.hpp).
 struct QuantizeTile {
   std::int32_t* out;
   int width;
@@ -91,7 +90,7 @@ struct HistogramKernels {
                        std::int32_t* one);
 };
 
-// Of the instruction set that kernels() (kernels.hpp) has chosen.
+// Of the instruction set in use (kernels/dispatch.hpp).
 const HistogramKernels& histogram_kernels();
 
 }  // namespace polyleaf

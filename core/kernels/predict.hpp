@@ -1,4 +1,4 @@
-// The hot loops of prediction. core/predict_kernels.cpp is compiled once per instruction set, as kernels.cpp is.
+// Walks of rows through a forest.
 #pragma once
 
 #include <cstddef>

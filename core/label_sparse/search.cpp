@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/threads.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/score.hpp"
 #include "label_sparse/categories.hpp"
 #include "quantize/payload.hpp"
 #include "search/top_k.hpp"
@@ -99,7 +99,7 @@ double SparseSearch::compute_terms(const Compact& node, const std::int32_t* left
   job.inverse_right = inverse(node.weight - left_weight);
   job.left_terms = s.terms.left.data();
   job.right_terms = s.terms.right.data();
-  return kernels().terms(job);
+  return score_kernels().terms(job);
 }
 
 double SparseSearch::score(const Compact& node, const std::int32_t* left, std::int64_t left_weight, double enough,

@@ -5,7 +5,8 @@
 
 #include "base/threads.hpp"
 #include "gradients/full_hessian.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/leaf.hpp"
+#include "rules/curvature.hpp"
 
 namespace polyleaf {
 namespace {
@@ -59,11 +60,11 @@ std::vector<double> exact_values(const Gradients& in, const std::uint32_t* rows,
 void sum_gradients(const Gradients& in, const std::uint32_t* rows, std::size_t n_rows, double* out) {
   double* hessians = out + in.n_outputs;
   const bool by_rule = in.hessian == nullptr && in.hessian_rule != Term::kItself;
-  kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows, n_rows, in.n_outputs, out, in.hessian_rule,
-                     by_rule ? hessians : nullptr);
+  leaf_kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows, n_rows, in.n_outputs, out, in.hessian_rule,
+                          by_rule ? hessians : nullptr);
   if (in.hessian != nullptr)
-    kernels().sum_rows(in.hessian, in.hessian_stride, in.weight, rows, n_rows, in.n_outputs, hessians, Term::kItself,
-                       nullptr);
+    leaf_kernels().sum_rows(in.hessian, in.hessian_stride, in.weight, rows, n_rows, in.n_outputs, hessians,
+                            Term::kItself, nullptr);
 }
 
 void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, std::size_t leaf, std::size_t row) {
@@ -172,8 +173,8 @@ void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::u
     std::vector<double> value(width);
     for (std::size_t j = 0; j < width; ++j)
       value[j] = task.unit[j] * static_cast<double>(tree.values[chunk.leaf * width + j]);
-    kernels().add_to_rows(value.data(), static_cast<int>(width), rows + chunk.begin, chunk.end - chunk.begin,
-                          task.raw_stride, task.raw);
+    leaf_kernels().add_to_rows(value.data(), static_cast<int>(width), rows + chunk.begin, chunk.end - chunk.begin,
+                               task.raw_stride, task.raw);
   });
   each_outside_sample(task, settings, tree,
                       [&](std::size_t row, std::size_t leaf) { add_leaf(task, tree, width, leaf, row); });

@@ -9,7 +9,7 @@
 // With a full Hessian the tiles are just pieces of [row count | gradients | lower triangle, row by row].
 //
 // What a histogram costs is its stores. Where 20 bits are enough for sums, and channels would take 96 bytes, three of
-// them share 64 bits (histogram_kernels.hpp), and a row and a bin take one cache line of 64 bytes. Rounding is at
+// them share 64 bits (kernels/histogram.hpp), and a row and a bin take one cache line of 64 bytes. Rounding is at
 // random then: to the nearest, what is below half a unit would be lost.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 #include "base/buffer.hpp"
 #include "kernels/histogram.hpp"
-#include "kernels/kernels.hpp"
+#include "rules/curvature.hpp"
 
 namespace polyleaf {
 

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "base/threads.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/leaf.hpp"
+#include "rules/curvature.hpp"
 #include "search/category_order.hpp"
 
 namespace polyleaf {
@@ -64,9 +65,9 @@ RootMoments root_moments(const Gradients& in, const std::vector<std::uint32_t>& 
   std::vector<double> sums(n_chunks * d, 0.0);
   parallel_for(rows.size() * d < kParallelWork ? 1 : n_threads, n_chunks, [&](std::size_t chunk, int) {
     const std::size_t begin = chunk * kChunkRows;
-    kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows.data() + begin,
-                       std::min(kChunkRows, rows.size() - begin), in.n_outputs, nullptr, Term::kSquare,
-                       sums.data() + chunk * d);
+    leaf_kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows.data() + begin,
+                            std::min(kChunkRows, rows.size() - begin), in.n_outputs, nullptr, Term::kSquare,
+                            sums.data() + chunk * d);
   });
   RootMoments out;
   out.squared_gradient.assign(d, 0.0);

@@ -1,7 +1,7 @@
 #include "search/joint_score.hpp"
 
 #include "gradients/full_hessian.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/score.hpp"
 #include "search/monotone.hpp"
 #include "search/split.hpp"
 #include "search/top_k.hpp"
@@ -152,7 +152,7 @@ double output_terms(const Payload& payload, const Rules& rules, const OutputTerm
     job.alpha = terms.alpha.data() + first;
     job.left_terms = s.left.data() + output;
     job.right_terms = s.right.data() + output;
-    sum += kernels().terms(job);
+    sum += score_kernels().terms(job);
   }
   return sum;
 }

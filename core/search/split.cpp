@@ -5,6 +5,9 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/estimate.hpp"
+#include "kernels/score.hpp"
+
 namespace polyleaf {
 namespace {
 
@@ -383,9 +386,9 @@ void SplitFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, cons
     if (scan.step_begin[position] == scan.step_begin[position + 1]) continue;
     aim(job, scan, tile, position);
     if (estimates_)
-      scan.highest[position] = kernels().estimate(job);
+      scan.highest[position] = estimate_kernels().estimate(job);
     else
-      kernels().scan(job);
+      score_kernels().scan(job);
   }
 }
 
@@ -411,7 +414,7 @@ void SplitFinder::estimate_features(Scan& scan, const FeatureTile& tile, const s
     job.terms.missing = missing_bin(tile, position, histogram);
     job.n_bins = tile.value_end[position] - first;
     job.bar = bar > kSmallestEstimate ? bar : 0.0f;
-    scan.highest[position] = kernels().highest_estimate(job);
+    scan.highest[position] = estimate_kernels().highest_estimate(job);
     bar = std::max(bar, scan.highest[position]);
   }
 }
@@ -437,7 +440,7 @@ void SplitFinder::list_close(Scan& scan, const FeatureTile& tile, float least, c
     }
     list_bins(list, scan, tile, position, histogram);
     aim(job, scan, tile, position);
-    kernels().estimate(job);
+    estimate_kernels().estimate(job);
   }
 }
 
@@ -464,7 +467,7 @@ std::vector<std::size_t> SplitFinder::score_close(Scan& scan, const FeatureTile&
     ScanTile job = scan_job(scan, t, histogram, totals);
     for (const std::size_t position : positions) {
       aim(job, scan, tile, position);
-      kernels().scan(job);
+      score_kernels().scan(job);
     }
   }
   return positions;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/kernels.hpp"
+#include "kernels/score.hpp"
 #include "quantize/payload.hpp"
 #include "rules/scoring.hpp"
 #include "search/joint_score.hpp"

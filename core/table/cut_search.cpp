@@ -37,9 +37,9 @@ template <class Real>
 void CutSearch<Real>::find(const Real* values, std::size_t count, std::uint16_t* bins) const {
   const CutGroups<Real> groups = {groups_.data(), lasts_.data(), n_cuts_, n_groups_};
   if constexpr (std::is_same_v<Real, float>)
-    search_kernels().find_float(groups, values, count, bins);
+    cut_kernels().find_float(groups, values, count, bins);
   else
-    search_kernels().find_double(groups, values, count, bins);
+    cut_kernels().find_double(groups, values, count, bins);
 }
 
 template class CutSearch<float>;

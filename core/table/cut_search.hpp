@@ -21,7 +21,7 @@ class CutSearch {
   void find(const Real* values, std::size_t count, std::uint16_t* bins) const;
 
  private:
-  Buffer<Real> groups_;  // as in CutGroups (search_kernels.hpp)
+  Buffer<Real> groups_;  // as in CutGroups (kernels/cut.hpp)
   Buffer<Real> lasts_;
   std::size_t n_cuts_ = 0;
   std::size_t n_groups_ = 0;

@@ -9,7 +9,7 @@ import nvrtc
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "polyleaf" / "gpu" / "cuda"
-FOLDERS = (SOURCES, ROOT / "src" / "polyleaf" / "rules")
+FOLDERS = (SOURCES, ROOT / "src" / "polyleaf")
 NAMES = sorted(path.name for path in SOURCES.glob("*.cuh"))
 # What a source is compiled for, where that is chosen at run time.
 MACROS = {

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf._core import TERMS
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.memory import COLUMN_PIECE
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
 
 _THREADS = 256
 _WARPS = _THREADS // 32
-
-# As hessian_of and sum_rows in cuda/ number them.
-TERMS = {"square": -1, "itself": 0, "p(1-p)": 1, "2p(1-p)": 2, "abs(p-y)": 3}
 
 
 def row_stride(values: Any) -> np.uint64:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
-from polyleaf.gpu.arrays import TERMS, row_stride
+from polyleaf.gpu.arrays import row_stride
 from polyleaf.gpu.levels import WORK, LevelGrower
 from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import LEAF_PIECE, Layout, Shape, plan_histograms
@@ -181,7 +181,7 @@ class GpuTreeGrower:
             hessian,
             np.uint64(0) if hessian is None else row_stride(hessian),
             weight,
-            TERMS[rule],
+            _core.TERMS[rule],
             d,
             sums,
         )

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from polyleaf._core import TERMS
 from polyleaf.data.inputs import Array
-from polyleaf.gpu.arrays import TERMS
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
 from polyleaf.losses import Loss
 from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy

@@ -55,14 +55,6 @@ POLYLEAF_RULE double split_gain(double children_score, double parent_score) {
   return gain > kRounding * children_score ? gain : 0;
 }
 
-// p(1-p), from the distance |p - y| of a probability to its label 0 or 1. Near 1 a distance in float32 says no more of
-// the rest than 2^-25; a Hessian of 0 would end an output's learning.
-POLYLEAF_RULE double hessian_of_distance(double distance) {
-  constexpr double kLeastRest = 0x1p-25;
-  const double rest = 1.0 - distance;
-  return distance * (rest < kLeastRest ? kLeastRest : rest);
-}
-
 // A value within bounds.
 POLYLEAF_RULE double bounded(double value, double low, double high) {
   return value < low ? low : value > high ? high : value;

@@ -34,8 +34,7 @@ extern "C" __global__ void softmax(const double* raw, const int* label, uint64 n
     const double g = j == label[row] ? p - 1.0 : p;
     gradient[row * n_outputs + j] = to_float(g);
     if (hessian != nullptr)
-      hessian[row * n_outputs + j] =
-          to_float(rule == kAbsolute ? fabs(g) : (rule == kTwice ? 2.0 : 1.0) * (p * (1.0 - p)));
+      hessian[row * n_outputs + j] = to_float(curvature(static_cast<Term>(rule), p, j == label[row] ? 1.0 : 0.0));
   }
 }
 
@@ -56,8 +55,7 @@ extern "C" __global__ void squared_error(const double* raw, const double* y, con
   gradient[i] = polyleaf::to_float(raw[i] * inverse - y[i] * inverse);
 }
 
-// Per row: the weighted sum over its values of a term: 0: the value itself, -1: its square, else the Hessian by that
-// rule.
+// Per row: the weighted sum over its values of a term.
 extern "C" __global__ void sum_rows(const float* values, uint64 stride, const double* share, uint64 n_rows,
                                     int n_outputs, int term, double* out) {
   using namespace polyleaf;
@@ -66,7 +64,7 @@ extern "C" __global__ void sum_rows(const float* values, uint64 stride, const do
   double sum = 0;
   for (int j = threadIdx.x & 31; j < n_outputs; j += 32) {
     const double x = to_double(values[row * stride + j]);
-    sum += share[j] * (term == 0 ? x : term < 0 ? x * x : hessian_of(x, term));
+    sum += share[j] * term_of(static_cast<Term>(term), x);
   }
   sum = warp_sum(sum);
   if ((threadIdx.x & 31) == 0) out[row] = sum;
@@ -108,7 +106,7 @@ extern "C" __global__ void sum_columns(const float* values, uint64 stride, const
   if (least != nullptr) least[static_cast<uint64>(blockIdx.x) * n_outputs + output] = polyleaf::to_float(smallest);
 }
 
-// The smallest power of two that numbers of this sum may be expressed in (core/fixed_point.cpp); a warp per output.
+// The smallest power of two that numbers of this sum may be expressed in (core/quantize/fixed_point.cpp); a warp per output.
 // What is not finite is reported. `factor`: of squares of gradients in these units, in the score.
 extern "C" __global__ void choose_units(const double* parts, int n_parts, int n_outputs, double limit,
                                         double weight_unit, const double* gain_weight, double* unit, double* scale,

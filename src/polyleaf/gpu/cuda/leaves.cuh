@@ -2,26 +2,15 @@
 #pragma once
 
 #include "common.cuh"
-
-namespace polyleaf {
-
-// How the Hessian of an output follows from its gradient p - y; the numbers are those of `hessian_rule` in losses.py.
-enum HessianRule { kStored = 0, kPaper = 1, kTwice = 2, kAbsolute = 3 };
-
-__device__ inline double hessian_of(double gradient, int rule) {
-  const double distance = fabs(gradient);
-  if (rule == kAbsolute) return distance;
-  return (rule == kTwice ? 2.0 : 1.0) * hessian_of_distance(distance);
-}
-
-}  // namespace polyleaf
+#include "rules/curvature.hpp"
 
 // Gradients, Hessians and weight of one piece of a leaf's rows, row after row: the bits of the CPU.
 extern "C" __global__ void sum_leaves(const polyleaf::Work* works, const uint32* rows, const float* gradient,
                                       uint64 gradient_stride, const float* hessian, uint64 hessian_stride,
-                                      const double* weight, int rule, int n_outputs, double* sums) {
+                                      const double* weight, int term, int n_outputs, double* sums) {
   using namespace polyleaf;
   const Work work = works[blockIdx.x];
+  const auto rule = static_cast<Term>(term);
   const int output = blockIdx.y * blockDim.x + threadIdx.x;
   double* out = sums + blockIdx.x * (2ull * n_outputs + 1);
   if (output == 0) {
@@ -42,8 +31,8 @@ extern "C" __global__ void sum_leaves(const polyleaf::Work* works, const uint32*
     g += w * x;
     if (hessian != nullptr)
       h += w * to_double(hessian[row * hessian_stride + output]);
-    else if (rule != kStored)
-      h += w * hessian_of(x, rule);
+    else if (rule != Term::kItself)
+      h += w * term_of(rule, x);
   }
   out[output] = g;
   out[n_outputs + output] = h;

@@ -1,0 +1,14 @@
+// What each room shows to Python, a function a room.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace polyleaf {
+
+void bind_table(nanobind::module_& m);
+void bind_gradients(nanobind::module_& m);
+void bind_growth(nanobind::module_& m);
+void bind_label_sparse(nanobind::module_& m);
+void bind_predict(nanobind::module_& m);
+
+}  // namespace polyleaf
