@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyleaf.data.category_values import (
@@ -64,7 +63,7 @@ from polyleaf.params.combinations import (
 )
 from polyleaf.params.constraints import SignMatrix, has_signs, interaction_groups, monotone_signs
 from polyleaf.params.rules import Boolean, Integer
-from polyleaf.params.settings import Settings
+from polyleaf.params.settings import Settings, seed_of
 from polyleaf.params.table import DEFAULT_SKETCH_SIZE, EstimatorKind, parameters_of, validate_params
 from polyleaf.params.target_specs import TargetKind
 from polyleaf.training.callbacks import all_callbacks
@@ -355,7 +354,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         elif init_model is not None:
             start = Start("init_model", _model_of(init_model))
         elif go_on:
-            # An integer gives the same seed again; otherwise the run goes on with the one it had.
+            # An integer gives its seed again; otherwise the run goes on with the one it had.
             drawn = isinstance(self.random_state, numbers.Integral)
             start = Start("warm_start", _model_of(self), None if drawn else getattr(self, "_seed", None))
         else:
@@ -486,7 +485,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             output_weight=output_weight_vector(params["output_weight"], coding.n_outputs),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),
             categorical=categorical,
-            seed=int(check_random_state(params["random_state"]).randint(np.iinfo(np.int32).max)),
+            seed=seed_of(params["random_state"]),
             n_threads=effective_threads(count("n_jobs")),
             device=params["device"],
         )

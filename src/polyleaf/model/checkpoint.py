@@ -34,7 +34,7 @@ class CheckpointNote:
     Attributes
     ----------
     seed : int
-        Of the run, also where `random_state` was None.
+        Of the run, also where `random_state` was an instance that has advanced since.
     init_rounds : int
         Rounds that came from an `init_model`, which `n_estimators` does not count.
     params : dict
@@ -124,7 +124,7 @@ def _described(value: Any) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, np.random.RandomState):
-        return None  # as with None, the seed says it all
+        return None  # the seed of the run says it all
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, numbers.Integral):

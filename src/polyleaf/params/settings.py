@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import check_random_state
 
 from polyleaf.params.constraints import InteractionGroups, SignMatrix
+
+# What `random_state=None` stands for.
+_DEFAULT_RANDOM_STATE = 0
 
 
 @dataclass(frozen=True)
@@ -44,3 +48,9 @@ class Settings:
     device: str = "cpu"
     monotone: SignMatrix | None = None
     interaction: InteractionGroups | None = None
+
+
+def seed_of(random_state: int | np.random.RandomState | None) -> int:
+    """Return the seed of a run; an instance of RandomState advances by one draw."""
+    given = _DEFAULT_RANDOM_STATE if random_state is None else random_state
+    return int(check_random_state(given).randint(np.iinfo(np.int32).max))

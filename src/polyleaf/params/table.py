@@ -407,7 +407,13 @@ PARAMETERS: tuple[Parameter, ...] = (
         "Number of threads. None: as many as OpenMP would use. -1: all processors, -2: all but one, and so "
         "on. The result does not depend on it.",
     ),
-    Parameter("random_state", Seed(), None, "Seed of the row and column samples."),
+    Parameter(
+        "random_state",
+        Seed(),
+        None,
+        "Seed of the samples of rows and columns, and of sketches. None is the seed 0: two fits with equal "
+        "data and parameters give the same model. A RandomState gives each fit another seed.",
+    ),
     Parameter(
         "verbose",
         Verbosity(),
