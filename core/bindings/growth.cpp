@@ -7,17 +7,19 @@
 #include "bindings/features.hpp"
 #include "bindings/rooms.hpp"
 #include "bindings/tree.hpp"
-#include "growth/grower.hpp"
+#include "dense/grower.hpp"
 #include "growth/visited_tree.hpp"
+#include "leaves/visited_leaves.hpp"
 #include "quantize/fixed_point.hpp"
 #include "quantize/payload.hpp"
 
 namespace polyleaf {
 namespace {
 
-Gradients gradients_of(const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
-                       const std::optional<RowMatrix<float>>& hessian, const std::optional<Vector<double>>& weight) {
-  Gradients out;
+template <class Kind>
+Kind gradients_of(const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
+                  const std::optional<RowMatrix<float>>& hessian, const std::optional<Vector<double>>& weight) {
+  Kind out;
   const std::size_t d = gradient.shape(1);
   expect(d > 0, "no outputs");
   expect_outputs(matrix, gradient.shape(0), d, gradient.stride(1), d);
@@ -54,7 +56,7 @@ Renewal renewal_of(const BinnedMatrix& matrix, std::size_t d, const Vector<doubl
   return out;
 }
 
-nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
+nb::dict grow(DenseGrower& grower, const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
               const std::optional<RowMatrix<float>>& hessian, const std::string& hessian_rule,
               const std::optional<Vector<double>>& weight, const Vector<double>& unit,
               const RowMatrix<float>& structure_gradient, const std::optional<RowMatrix<float>>& structure_hessian,
@@ -76,21 +78,20 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
   const std::size_t d = gradient.shape(1);
   GrowTask task;
   task.matrix = &matrix;
-  task.gradients = gradients_of(matrix, gradient, hessian, weight);
-  task.gradients.hessian_rule = term_of(hessian_rule);
-  task.structure = gradients_of(matrix, structure_gradient, structure_hessian, structure_weight);
-  task.structure.curvature = data_or_null(structure_curvature, matrix.n_rows, "curvature: one value per row");
+  task.leaf_gradients = gradients_of<LeafGradients>(matrix, gradient, hessian, weight);
+  task.leaf_gradients.hessian_rule = term_of(hessian_rule);
+  task.split_gradients = gradients_of<SplitGradients>(matrix, structure_gradient, structure_hessian, structure_weight);
+  task.split_gradients.curvature = data_or_null(structure_curvature, matrix.n_rows, "curvature: one value per row");
   const std::size_t k = structure_gradient.shape(1);
   expect(gain_weight.shape(0) == k && structure_unit.shape(0) == k && unit.shape(0) == d,
          "gain_weight and unit: one value per output");
-  task.gain_weight = gain_weight.data();
-  task.structure_unit = structure_unit.data();
-  task.unit = unit.data();
-  task.n_rows = matrix.n_rows;
-  task.all_rows_in_leaves = all_rows_in_leaves;
+  task.split_gradients.gain_weight = gain_weight.data();
+  task.split_gradients.unit = structure_unit.data();
+  task.leaf_gradients.unit = unit.data();
+  task.sample.all_rows_in_leaves = all_rows_in_leaves;
   if (rows) {
-    task.rows = checked_rows(*rows, matrix);
-    task.n_rows = rows->shape(0);
+    task.sample.rows = checked_rows(*rows, matrix);
+    task.sample.n_rows = rows->shape(0);
   }
   task.features = {data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature"),
                    level_share, node_share, sample_key, groups_of(group_begin, group_feature, matrix)};
@@ -101,12 +102,12 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
   }
   if (raw) {
     expect_outputs(matrix, raw->shape(0), raw->shape(1), raw->stride(1), d);
-    task.raw = raw->data();
-    task.raw_stride = static_cast<std::size_t>(raw->stride(0));
+    task.delivery.raw = raw->data();
+    task.delivery.raw_stride = static_cast<std::size_t>(raw->stride(0));
   }
   if (leaf_of_row) {
     expect(leaf_of_row->shape(0) == matrix.n_rows, "leaf_of_row: one number per row");
-    task.leaf_of_row = leaf_of_row->data();
+    task.delivery.leaf_of_row = leaf_of_row->data();
   }
   if (renew_level) {
     expect(raw.has_value() && renew_y.has_value() && renew_column.has_value(),
@@ -125,16 +126,16 @@ nb::dict grow(TreeGrower& grower, const BinnedMatrix& matrix, const RowMatrix<fl
   if (settings.exact != ExactHessian::kNowhere) {
     expect(label.has_value() && sparse_leaves == 0, "an exact Hessian needs the classes, and leaves of all outputs");
     expect(hessian_mode != "exact" || k == d, "an exact Hessian in splits needs all outputs");
-    task.gradients.label = data_or_null(label, matrix.n_rows, "label: one value per row");
-    task.structure.label = task.gradients.label;
+    task.leaf_gradients.label = data_or_null(label, matrix.n_rows, "label: one value per row");
+    task.split_gradients.label = task.leaf_gradients.label;
     for (std::size_t i = 0; i < matrix.n_rows; ++i)
-      expect(task.gradients.label[i] >= 0 && static_cast<std::size_t>(task.gradients.label[i]) < d,
+      expect(task.leaf_gradients.label[i] >= 0 && static_cast<std::size_t>(task.leaf_gradients.label[i]) < d,
              "a label is out of range");
   }
-  settings.learning_rate = learning_rate;
+  task.learning_rate = learning_rate;
   settings.histogram_bytes = histogram_bytes;
   expect(!output_gains || settings.exact != ExactHessian::kEverywhere, "a full Hessian's gains are of all outputs");
-  settings.output_gains = output_gains;
+  task.output_gains = output_gains;
   settings.n_threads = n_threads;
   GrownTree tree;
   {
@@ -181,16 +182,17 @@ nb::dict finish_visited(const VisitedTree& visited, const Matrix<float>& values,
   if (leaf_sums)
     expect(leaf_sums->shape(0) == n_leaves && leaf_sums->shape(1) == 2 * d + 1, "leaf_sums: leaves x (2 outputs + 1)");
   const GainTerms terms{static_cast<int>(d), unit.data(), own_hessian, reg_lambda, reg_alpha, nullptr};
-  GrownTree tree =
-      visited.finish(values.data(), cover.data(), data_or_null(all_rows, n_leaves, "all_rows: one value per leaf"),
-                     terms, leaf_sums ? leaf_sums->data() : nullptr);
+  const VisitedLeaves leaves{values.data(), cover.data(),
+                             data_or_null(all_rows, n_leaves, "all_rows: one value per leaf"),
+                             leaf_sums ? leaf_sums->data() : nullptr};
+  GrownTree tree = finish_tree(visited, leaves, terms);
   return to_dict_with_gains(std::move(tree), d, leaf_sums ? d : 0);
 }
 
 }  // namespace
 
 void bind_growth(nb::module_& m) {
-  nb::class_<TreeGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
+  nb::class_<DenseGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
       .def(nb::init<>())
       .def("grow", &grow, nb::kw_only(), "matrix"_a, "gradient"_a, "hessian"_a.none(), "hessian_rule"_a,
            "weight"_a.none(), "unit"_a, "structure_gradient"_a, "structure_hessian"_a.none(),

@@ -1,7 +1,7 @@
 #include "bindings/features.hpp"
 #include "bindings/rooms.hpp"
 #include "bindings/tree.hpp"
-#include "label_sparse/labels.hpp"
+#include "label_sparse/grower.hpp"
 
 namespace polyleaf {
 namespace {
@@ -32,25 +32,33 @@ nb::dict grow_sparse(SparseLabels& labels, const BinnedMatrix& matrix, const std
   expect(matrix.n_rows == labels.n_rows(), "the table has another number of rows");
   expect(sparse_leaves >= 1 && static_cast<std::size_t>(sparse_leaves) <= labels.n_outputs(),
          "sparse_leaves must lie in 1..outputs");
-  SparseLabels::Task task;
+  GrowTask task;
   task.matrix = &matrix;
-  task.weight = data_or_null(weight, matrix.n_rows, "weight: one value per row");
-  task.n_rows = matrix.n_rows;
+  task.leaf_gradients.weight = data_or_null(weight, matrix.n_rows, "weight: one value per row");
   if (rows) {
-    task.rows = checked_rows(*rows, matrix);
-    task.n_rows = rows->shape(0);
+    task.sample.rows = checked_rows(*rows, matrix);
+    task.sample.n_rows = rows->shape(0);
   }
   task.features = {data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature"),
                    level_share, node_share, sample_key, groups_of(group_begin, group_feature, matrix)};
   GrowSettings settings;
   settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
   settings.sparse = {sparse_leaves, restricted};
-  settings.learning_rate = learning_rate;
+  task.learning_rate = learning_rate;
   settings.n_threads = n_threads;
   GrownTree tree;
   {
     nb::gil_scoped_release release;
-    tree = labels.grow(task, settings);
+    std::vector<std::uint32_t> leaf(matrix.n_rows);
+    task.delivery.leaf_of_row = leaf.data();
+    tree = LabelSparseGrower(labels).grow(task, settings);
+    const std::vector<std::int64_t> value_begin = [&] {
+      std::vector<std::int64_t> out;
+      for (const std::uint32_t one : leaf) out.push_back(static_cast<std::int64_t>(one) * sparse_leaves);
+      return out;
+    }();
+    labels.add(value_begin.data(), tree.values.data(), tree.outputs.data(), static_cast<std::size_t>(sparse_leaves),
+               n_threads);
   }
   return to_dict(std::move(tree), static_cast<std::size_t>(sparse_leaves));
 }

@@ -6,6 +6,9 @@
 
 namespace polyleaf {
 
+// Entries of the lower triangle of a symmetric matrix.
+constexpr std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
+
 // diag(p) - p p^T of the softmax, from its gradient p - onehot(label).
 void softmax_hessian(const float* gradient, std::int32_t label, int n_outputs, double* lower);
 

@@ -15,6 +15,7 @@
 #include "base/threads.hpp"
 #include "growth/node.hpp"
 #include "growth/replay.hpp"
+#include "growth/split_search.hpp"
 #include "rules/scoring.hpp"
 #include "table/binned_matrix.hpp"
 

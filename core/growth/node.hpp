@@ -5,7 +5,6 @@
 #include <limits>
 #include <vector>
 
-#include "base/threads.hpp"
 #include "growth/category_partition.hpp"
 #include "growth/value_bounds.hpp"
 #include "rules/scoring.hpp"
@@ -30,25 +29,6 @@ struct Node {
   std::vector<std::int32_t> groups;        // interaction constraints: those that hold all features on the way to it
 
   std::size_t n_rows() const { return end - begin; }
-};
-
-// How the best split of a node is found. The order of the nodes, and what becomes of them, is not its business.
-class SplitSearch {
- public:
-  virtual ~SplitSearch() = default;
-
-  // Sets split and gain of the root, and of the children of a split whose rows have been told apart. Only nodes that
-  // may be split are searched; the outputs that sparse leaves hold are set for all.
-  virtual void search_root(Node& root) = 0;
-  virtual void search_children(Node& parent, Node& left, Node& right, const Team& team) = 0;
-  // The node stays a leaf: what was kept for it is no longer needed.
-  virtual void drop(Node& node) = 0;
-  // Whether another open node can be afforded; if not, the nodes are visited depth first.
-  virtual bool has_room() const = 0;
-  // Whether threads may search the children of different nodes at the same time.
-  virtual bool side_by_side() const = 0;
-  // Whether the children of a node are found faster by one thread.
-  virtual bool is_small(const Node& node) const = 0;
 };
 
 // Whether a node may be split at all.

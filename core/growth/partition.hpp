@@ -12,7 +12,7 @@
 namespace polyleaf {
 
 // Moves the rows that go left to the front of [rows, rows + n), keeping the order on both sides, and returns how many
-// they are. `spare` holds at least n. `sides` counts where the split's feature is categorical.
+// they are. `spare` holds at least n. `partition` counts where the split's feature is categorical.
 std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, const CategoryPartition& partition,
                            std::uint32_t* rows, std::size_t n, std::uint32_t* spare, const Team& team);
 

@@ -25,19 +25,4 @@ GrownTree VisitedTree::by_counts() const {
   return tree;
 }
 
-GrownTree VisitedTree::finish(const float* values, const double* cover, const std::int64_t* all_rows,
-                              const GainTerms& terms, const double* leaf_sums) const {
-  GrownTree tree = all_rows != nullptr ? by_counts() : lay_out_tree(matrix_, order_);
-  tree.values.assign(values, values + leaves_.size() * static_cast<std::size_t>(terms.n_outputs));
-  tree.cover.assign(tree.feature.size(), 0.0);
-  for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
-    tree.cover[leaves_[leaf].node] = cover[leaf];
-    if (all_rows != nullptr) tree.count[leaves_[leaf].node] = all_rows[leaf];
-  }
-  if (leaf_sums != nullptr) share_gains(terms, order_, leaf_sums, tree);
-  sum_up(tree);
-  if (all_rows == nullptr) place_unseen(matrix_, order_, tree);
-  return tree;
-}
-
 }  // namespace polyleaf

@@ -11,28 +11,11 @@
 namespace polyleaf {
 namespace {
 
-// Sums are taken in chunks of this many rows and added up in their order: the threads do not matter.
-constexpr std::size_t kChunkRows = 1024;
-
 constexpr double kLargest = std::numeric_limits<float>::max();
 
-struct Chunk {
-  std::size_t leaf;
-  std::size_t begin;
-  std::size_t end;
-};
-
-std::vector<Chunk> chunks_of(const std::vector<LeafRows>& leaves) {
-  std::vector<Chunk> chunks;
-  for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf)
-    for (std::size_t begin = leaves[leaf].begin; begin < leaves[leaf].end; begin += kChunkRows)
-      chunks.push_back({leaf, begin, std::min(leaves[leaf].end, begin + kChunkRows)});
-  return chunks;
-}
-
-int threads_for(const GrowTask& task, const GrowSettings& settings) {
-  const std::size_t cells = task.n_rows * static_cast<std::size_t>(task.gradients.n_outputs);
-  return cells < kParallelGathers ? 1 : settings.n_threads;
+int threads_for(const GrowTask& task, int n_threads) {
+  const std::size_t cells = task.n_rows() * static_cast<std::size_t>(task.leaf_gradients.n_outputs);
+  return cells < kParallelGathers ? 1 : n_threads;
 }
 
 // Eq. 13: the Newton step with the full Hessian of the softmax.
@@ -68,31 +51,15 @@ void sum_gradients(const Gradients& in, const std::uint32_t* rows, std::size_t n
 }
 
 void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, std::size_t leaf, std::size_t row) {
+  const double* unit = task.leaf_gradients.unit;
   const float* value = tree.values.data() + leaf * width;
-  double* raw = task.raw + row * task.raw_stride;
+  double* raw = task.delivery.raw + row * task.delivery.raw_stride;
   if (tree.outputs.empty()) {
-    for (std::size_t j = 0; j < width; ++j) raw[j] += task.unit[j] * static_cast<double>(value[j]);
+    for (std::size_t j = 0; j < width; ++j) raw[j] += unit[j] * static_cast<double>(value[j]);
     return;
   }
   const std::int32_t* output = tree.outputs.data() + leaf * width;
-  for (std::size_t i = 0; i < width; ++i) raw[output[i]] += task.unit[output[i]] * static_cast<double>(value[i]);
-}
-
-// Calls visit(row, leaf) for the rows that the leaves do not hold.
-template <class Visit>
-void each_outside_sample(const GrowTask& task, const GrowSettings& settings, const GrownTree& tree, Visit&& visit) {
-  if (task.rows == nullptr || task.all_rows_in_leaves) return;
-  const BinnedMatrix& matrix = *task.matrix;
-  std::vector<std::uint8_t> sampled(matrix.n_rows, 0);
-  for (std::size_t i = 0; i < task.n_rows; ++i) sampled[task.rows[i]] = 1;
-  const std::size_t n_blocks = (matrix.n_rows + kChunkRows - 1) / kChunkRows;
-  parallel_for(settings.n_threads, n_blocks, [&](std::size_t block, int) {
-    const std::size_t end = std::min(matrix.n_rows, (block + 1) * kChunkRows);
-    for (std::size_t row = block * kChunkRows; row < end; ++row) {
-      if (sampled[row] != 0) continue;
-      visit(row, find_leaf(matrix, row, tree));
-    }
-  });
+  for (std::size_t i = 0; i < width; ++i) raw[output[i]] += unit[output[i]] * static_cast<double>(value[i]);
 }
 
 }  // namespace
@@ -101,14 +68,17 @@ bool has_own_hessian(const Gradients& in) { return in.hessian != nullptr || in.h
 
 float stored_value(double value) { return static_cast<float>(std::clamp(value, -kLargest, kLargest)); }
 
-std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
-                                const std::vector<LeafRows>& leaves, GrownTree& tree) {
-  const Gradients& in = task.gradients;
+std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settings, const RowsInLeaves& places,
+                                GrownTree& tree) {
+  const LeafGradients& in = task.leaf_gradients;
+  const std::uint32_t* rows = places.rows;
+  const std::vector<LeafRows>& leaves = places.leaves;
   const auto d = static_cast<std::size_t>(in.n_outputs);
-  const std::vector<Chunk> chunks = chunks_of(leaves);
+  // Sums are taken chunk by chunk and added up in their order: the threads do not matter.
+  const std::vector<RowChunk> chunks = row_chunks(leaves);
   const std::size_t stride = 2 * d + 1;  // gradients, Hessians, weight
   std::vector<double> sums(chunks.size() * stride, 0.0);
-  parallel_for(threads_for(task, settings), chunks.size(), [&](std::size_t c, int) {
+  parallel_for(threads_for(task, settings.n_threads), chunks.size(), [&](std::size_t c, int) {
     const std::uint32_t* chunk = rows + chunks[c].begin;
     const std::size_t n = chunks[c].end - chunks[c].begin;
     double* out = sums.data() + c * stride;
@@ -130,7 +100,7 @@ std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settin
     parallel_for(settings.n_threads, leaves.size(), [&](std::size_t leaf, int) {
       const std::vector<double> value =
           exact_values(in, rows, leaves[leaf], total.data() + leaf * stride, settings.rules);
-      for (std::size_t j = 0; j < d; ++j) tree.values[leaf * d + j] = stored_value(settings.learning_rate * value[j]);
+      for (std::size_t j = 0; j < d; ++j) tree.values[leaf * d + j] = stored_value(task.learning_rate * value[j]);
     });
     return total;
   }
@@ -140,43 +110,31 @@ std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settin
     for (std::size_t i = 0; i < width; ++i) {
       const std::size_t j = tree.outputs.empty() ? i : static_cast<std::size_t>(tree.outputs[leaf * width + i]);
       const double hessian = has_own_hessian(in) ? sum[d + j] : sum[2 * d];
-      const double gradient = soft_threshold(sum[j], rules.reg_alpha / task.unit[j]);
+      const double gradient = soft_threshold(sum[j], rules.reg_alpha / in.unit[j]);
       tree.values[leaf * width + i] =
-          stored_value(settings.learning_rate * leaf_value(gradient, hessian + rules.reg_lambda));
+          stored_value(task.learning_rate * leaf_value(gradient, hessian + rules.reg_lambda));
     }
   }
   return total;
 }
 
-void write_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
-                  const std::vector<LeafRows>& leaves, const GrownTree& tree) {
-  const std::vector<Chunk> chunks = chunks_of(leaves);
-  parallel_for(task.n_rows < kParallelGathers ? 1 : settings.n_threads, chunks.size(), [&](std::size_t c, int) {
-    const auto leaf = static_cast<std::uint32_t>(chunks[c].leaf);
-    for (std::size_t i = chunks[c].begin; i < chunks[c].end; ++i) task.leaf_of_row[rows[i]] = leaf;
-  });
-  each_outside_sample(task, settings, tree, [&](std::size_t row, std::size_t leaf) {
-    task.leaf_of_row[row] = static_cast<std::uint32_t>(leaf);
-  });
-}
-
-void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
-                const std::vector<LeafRows>& leaves, const GrownTree& tree) {
-  const std::size_t width = tree.values.size() / leaves.size();
-  const std::vector<Chunk> chunks = chunks_of(leaves);
-  parallel_for(threads_for(task, settings), chunks.size(), [&](std::size_t c, int) {
-    const Chunk& chunk = chunks[c];
+void add_to_raw(const GrowTask& task, int n_threads, const RowsInLeaves& places, const GrownTree& tree) {
+  const std::size_t width = tree.values.size() / places.leaves.size();
+  const double* unit = task.leaf_gradients.unit;
+  const std::vector<RowChunk> chunks = row_chunks(places.leaves);
+  parallel_for(threads_for(task, n_threads), chunks.size(), [&](std::size_t c, int) {
+    const RowChunk& chunk = chunks[c];
     if (!tree.outputs.empty()) {
-      for (std::size_t i = chunk.begin; i < chunk.end; ++i) add_leaf(task, tree, width, chunk.leaf, rows[i]);
+      for (std::size_t i = chunk.begin; i < chunk.end; ++i) add_leaf(task, tree, width, chunk.leaf, places.rows[i]);
       return;
     }
     std::vector<double> value(width);
     for (std::size_t j = 0; j < width; ++j)
-      value[j] = task.unit[j] * static_cast<double>(tree.values[chunk.leaf * width + j]);
-    leaf_kernels().add_to_rows(value.data(), static_cast<int>(width), rows + chunk.begin, chunk.end - chunk.begin,
-                               task.raw_stride, task.raw);
+      value[j] = unit[j] * static_cast<double>(tree.values[chunk.leaf * width + j]);
+    leaf_kernels().add_to_rows(value.data(), static_cast<int>(width), places.rows + chunk.begin,
+                               chunk.end - chunk.begin, task.delivery.raw_stride, task.delivery.raw);
   });
-  each_outside_sample(task, settings, tree,
+  each_outside_sample(task, n_threads, tree,
                       [&](std::size_t row, std::size_t leaf) { add_leaf(task, tree, width, leaf, row); });
 }
 

@@ -1,10 +1,10 @@
 // The values of a tree's leaves, and the predictions they change.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
-#include "growth/grower.hpp"
+#include "growth/contract.hpp"
+#include "growth/leaf_rows.hpp"
 
 namespace polyleaf {
 
@@ -13,18 +13,13 @@ bool has_own_hessian(const Gradients& gradients);
 
 // Sets values and covers of the leaves: eq. 15 in float64 from the unrounded gradients. Returns the sums they are made
 // of, leaf by leaf: gradients (d), Hessians (d; 0 if they are the weight), weight.
-std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
-                                const std::vector<LeafRows>& leaves, GrownTree& tree);
+std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settings, const RowsInLeaves& places,
+                                GrownTree& tree);
 
 // A leaf value as it is stored: a vanishing Hessian without regularisation may ask for more than a float can hold.
 float stored_value(double value);
 
-// Writes the leaf of each row, those outside of the sample included.
-void write_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
-                  const std::vector<LeafRows>& leaves, const GrownTree& tree);
-
 // Adds the tree to the predictions of all rows, those outside of the sample included.
-void add_to_raw(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
-                const std::vector<LeafRows>& leaves, const GrownTree& tree);
+void add_to_raw(const GrowTask& task, int n_threads, const RowsInLeaves& places, const GrownTree& tree);
 
 }  // namespace polyleaf

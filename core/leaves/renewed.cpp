@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/threads.hpp"
+#include "leaves/leaf_values.hpp"
 
 namespace polyleaf {
 namespace {
 
-constexpr double kLargest = std::numeric_limits<float>::max();
 // Outputs whose residuals are read together: numbers of a row that share a cache line.
 constexpr std::size_t kBlockOutputs = 8;
 // Residuals that are sorted at once instead of being told apart further.
@@ -26,7 +25,7 @@ class LeafQuantiles {
 
   void find(const std::size_t* outputs, std::size_t n_outputs, double* values) {
     const Renewal& renewal = task_.renewal;
-    const bool weighted = renewal.cell_weight != nullptr || task_.gradients.weight != nullptr;
+    const bool weighted = renewal.cell_weight != nullptr || task_.leaf_gradients.weight != nullptr;
     for (std::size_t k = 0; k < n_outputs; ++k) {
       plain_[k].resize(weighted ? 0 : n_);
       weighted_[k].clear();
@@ -34,7 +33,7 @@ class LeafQuantiles {
     for (std::size_t i = 0; i < n_; ++i) {
       const std::size_t row = rows_[i];
       const double* y = renewal.y + row * renewal.y_stride;
-      const double* raw = task_.raw + row * task_.raw_stride;
+      const double* raw = task_.delivery.raw + row * task_.delivery.raw_stride;
       for (std::size_t k = 0; k < n_outputs; ++k) {
         const double residual = y[renewal.column[outputs[k]]] - raw[outputs[k]];
         if (!weighted) {
@@ -55,7 +54,7 @@ class LeafQuantiles {
   double weight_of(std::size_t row, std::size_t output) const {
     const Renewal& renewal = task_.renewal;
     if (renewal.cell_weight != nullptr) return renewal.cell_weight[row * renewal.cell_stride + output];
-    return task_.gradients.weight[row];
+    return task_.leaf_gradients.weight[row];
   }
 
   const GrowTask& task_;
@@ -113,33 +112,32 @@ double residual_quantile(std::vector<WeightedResidual>& residuals, double level)
   return (end - 1)->residual;  // but for rounding, the last one reached the target
 }
 
-void renew_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
-                  const std::vector<LeafRows>& leaves, GrownTree& tree) {
+void renew_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, GrownTree& tree) {
+  const std::vector<LeafRows>& leaves = places.leaves;
   const std::size_t width = tree.values.size() / leaves.size();
   const std::size_t n_blocks = (width + kBlockOutputs - 1) / kBlockOutputs;
-  const std::size_t n_cells = task.n_rows * width;
+  const std::size_t n_cells = task.n_rows() * width;
   // Each value depends on its own leaf and output alone: the threads do not matter.
-  parallel_for(
-      n_cells < kParallelGathers ? 1 : settings.n_threads, leaves.size() * n_blocks, [&](std::size_t number, int) {
-        const std::size_t leaf = number / n_blocks;
-        const std::size_t first = leaf * width + number % n_blocks * kBlockOutputs;
-        const std::size_t last = std::min(first + kBlockOutputs, (leaf + 1) * width);
-        std::size_t places[kBlockOutputs], outputs[kBlockOutputs], n = 0;
-        for (std::size_t at = first; at < last; ++at) {
-          const std::size_t output =
-              tree.outputs.empty() ? at - leaf * width : static_cast<std::size_t>(tree.outputs[at]);
-          if (std::isnan(task.renewal.level[output])) continue;
-          places[n] = at;
-          outputs[n++] = output;
-        }
-        if (n == 0) return;
-        double values[kBlockOutputs];
-        LeafQuantiles(task, rows + leaves[leaf].begin, leaves[leaf].end - leaves[leaf].begin).find(outputs, n, values);
-        for (std::size_t k = 0; k < n; ++k) {
-          const double value = settings.learning_rate * (values[k] / task.unit[outputs[k]]);
-          tree.values[places[k]] = static_cast<float>(std::clamp(value, -kLargest, kLargest));
-        }
-      });
+  parallel_for(n_cells < kParallelGathers ? 1 : n_threads, leaves.size() * n_blocks, [&](std::size_t number, int) {
+    const std::size_t leaf = number / n_blocks;
+    const std::size_t first = leaf * width + number % n_blocks * kBlockOutputs;
+    const std::size_t last = std::min(first + kBlockOutputs, (leaf + 1) * width);
+    std::size_t at_value[kBlockOutputs], outputs[kBlockOutputs], n = 0;
+    for (std::size_t at = first; at < last; ++at) {
+      const std::size_t output = tree.outputs.empty() ? at - leaf * width : static_cast<std::size_t>(tree.outputs[at]);
+      if (std::isnan(task.renewal.level[output])) continue;
+      at_value[n] = at;
+      outputs[n++] = output;
+    }
+    if (n == 0) return;
+    double values[kBlockOutputs];
+    LeafQuantiles(task, places.rows + leaves[leaf].begin, leaves[leaf].end - leaves[leaf].begin)
+        .find(outputs, n, values);
+    for (std::size_t k = 0; k < n; ++k) {
+      const double value = task.learning_rate * (values[k] / task.leaf_gradients.unit[outputs[k]]);
+      tree.values[at_value[k]] = stored_value(value);
+    }
+  });
 }
 
 }  // namespace polyleaf

@@ -1,10 +1,10 @@
 // Leaf values of losses whose Hessian says nothing (absolute error, quantiles): from the residuals themselves.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
-#include "growth/grower.hpp"
+#include "growth/contract.hpp"
+#include "growth/leaf_rows.hpp"
 
 namespace polyleaf {
 
@@ -20,7 +20,6 @@ double residual_quantile(std::vector<double>& residuals, double level);
 double residual_quantile(std::vector<WeightedResidual>& residuals, double level);
 
 // Replaces the values of the outputs that are renewed, before the tree is added to the predictions.
-void renew_leaves(const GrowTask& task, const GrowSettings& settings, const std::uint32_t* rows,
-                  const std::vector<LeafRows>& leaves, GrownTree& tree);
+void renew_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, GrownTree& tree);
 
 }  // namespace polyleaf

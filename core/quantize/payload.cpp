@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "base/threads.hpp"
-#include "gradients/full_hessian.hpp"
 #include "kernels/histogram.hpp"
 #include "quantize/fixed_point.hpp"
 

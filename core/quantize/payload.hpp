@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "base/buffer.hpp"
+#include "gradients/full_hessian.hpp"
+#include "gradients/gradient_arrays.hpp"
 #include "kernels/histogram.hpp"
-#include "rules/curvature.hpp"
 
 namespace polyleaf {
 
@@ -61,23 +62,6 @@ struct PayloadLayout {
 constexpr std::size_t kLeastPackedRows = 8192;
 constexpr std::size_t kMostPackedRows = 262144;
 PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, std::size_t n_rows, bool weighted);
-
-// Entries of the lower triangle of a symmetric matrix.
-constexpr std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
-
-// Gradients of the loss, unweighted. Rows are `stride` floats apart.
-struct Gradients {
-  const float* gradient = nullptr;
-  std::size_t gradient_stride = 0;
-  const float* hessian = nullptr;  // null: that of the row, the same for every output
-  std::size_t hessian_stride = 0;
-  Term hessian_rule = Term::kItself;    // without `hessian`: the Hessian is this function of the gradient, if one
-  const float* curvature = nullptr;     // per row; null: 1
-  const double* weight = nullptr;       // null: 1 for every row
-  const std::int32_t* label = nullptr;  // classes, where the full Hessian of the softmax is wanted
-  std::size_t n_rows = 0;
-  int n_outputs = 0;
-};
 
 struct Payload {
   PayloadLayout layout;

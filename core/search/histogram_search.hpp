@@ -8,7 +8,7 @@
 #include "base/buffer.hpp"
 #include "base/threads.hpp"
 #include "growth/feature_sample.hpp"
-#include "growth/node.hpp"
+#include "growth/split_search.hpp"
 #include "quantize/payload.hpp"
 #include "search/category_split.hpp"
 #include "search/joint_score.hpp"

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "growth/contract.hpp"
 #include "growth/value_bounds.hpp"
 #include "quantize/payload.hpp"
 #include "rules/scoring.hpp"
@@ -14,12 +15,6 @@
 namespace polyleaf {
 
 struct OutputTerms;
-
-// Which outputs a leaf holds.
-struct SparseLeaves {
-  int k = 0;  // 0: all
-  bool restricted = true;
-};
 
 class JointScore {
  public:

@@ -1,10 +1,8 @@
 #include "search/monotone.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "leaves/leaf_values.hpp"
 #include "search/split.hpp"
 
 namespace polyleaf {
@@ -143,21 +141,6 @@ class MonotoneScore : public JointScore {
 std::unique_ptr<JointScore> make_monotone_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
                                                 const std::int8_t* sign) {
   return std::make_unique<MonotoneScore>(payload, rules, terms, sign);
-}
-
-// Values are stored times the learning rate and as float32; both keep the order of any two numbers, so that bounds
-// which are stored the same way still part the leaves.
-void clip_leaves(const Order& order, const Payload& payload, double learning_rate, GrownTree& tree) {
-  const auto d = static_cast<std::size_t>(payload.layout.n_outputs);
-  for (std::size_t i = 0; i < order.nodes.size(); ++i) {
-    if (tree.leaf[i] < 0) continue;
-    const ValueBounds& bounds = order.nodes[i]->bounds;
-    float* value = tree.values.data() + static_cast<std::size_t>(tree.leaf[i]) * d;
-    for (std::size_t j = 0; j < d; ++j) {
-      const double unit = learning_rate * payload.gradient_unit[j];
-      value[j] = std::clamp(value[j], stored_value(unit * bounds.low[j]), stored_value(unit * bounds.high[j]));
-    }
-  }
 }
 
 }  // namespace polyleaf

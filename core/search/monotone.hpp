@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "growth/grown_tree.hpp"
 #include "quantize/payload.hpp"
 #include "rules/scoring.hpp"
 #include "search/joint_score.hpp"
@@ -19,8 +18,5 @@ namespace polyleaf {
 // `sign`: features x outputs; 1: rising, -1: falling, 0: free.
 std::unique_ptr<JointScore> make_monotone_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
                                                 const std::int8_t* sign);
-
-// Brings the leaves' values, which are made of unrounded gradients, within the bounds of their nodes.
-void clip_leaves(const Order& order, const Payload& payload, double learning_rate, GrownTree& tree);
 
 }  // namespace polyleaf

@@ -1,4 +1,4 @@
-#include "label_sparse/search.hpp"
+#include "label_sparse/split_search.hpp"
 
 #include <algorithm>
 
@@ -10,21 +10,20 @@
 
 namespace polyleaf {
 
-SparseSearch::SparseSearch(const BinnedMatrix& matrix, const SparseGradients& gradients, const Rules& rules,
-                           const SparseLeaves& sparse, const std::vector<std::uint32_t>& rows,
-                           const FeatureSample& features, int n_threads)
-    : matrix_(matrix),
+LabelSplitSearch::LabelSplitSearch(const GrowTask& task, const GrowSettings& settings, const LabelGradients& gradients,
+                                   const std::vector<std::uint32_t>& rows)
+    : matrix_(*task.matrix),
       gradients_(gradients),
-      rules_(rules),
-      sparse_(sparse),
+      rules_(settings.rules),
+      sparse_(settings.sparse),
       rows_(rows),
-      features_(features, matrix.features.size()),
-      n_threads_(n_threads),
-      noise_(matrix.has_categories() ? noise_of_root() : CategoryNoise()),
+      features_(task.features, matrix_.features.size()),
+      n_threads_(settings.n_threads),
+      noise_(matrix_.has_categories() ? noise_of_root() : CategoryNoise()),
       position_of_(gradients.factor.size(), -1),
-      scratch_(static_cast<std::size_t>(std::max(1, n_threads))) {}
+      scratch_(static_cast<std::size_t>(std::max(1, n_threads_))) {}
 
-CategoryNoise SparseSearch::noise_of_root() const {
+CategoryNoise LabelSplitSearch::noise_of_root() const {
   std::vector<double> squares(gradients_.factor.size(), 0.0);
   double weight = 0.0;
   for (const std::uint32_t row : rows_) {
@@ -40,7 +39,7 @@ CategoryNoise SparseSearch::noise_of_root() const {
   return CategoryNoise(squares);
 }
 
-SparseSearch::Compact SparseSearch::compact(const Node& node) {
+LabelSplitSearch::Compact LabelSplitSearch::compact(const Node& node) {
   Compact out;
   for (std::size_t i = node.begin; i < node.end; ++i) {
     const std::size_t row = rows_[i];
@@ -78,13 +77,13 @@ SparseSearch::Compact SparseSearch::compact(const Node& node) {
   return out;
 }
 
-double SparseSearch::inverse(std::int64_t weight) const {
+double LabelSplitSearch::inverse(std::int64_t weight) const {
   return score_term(1.0, static_cast<double>(weight) * gradients_.weight_unit + rules_.reg_lambda);
 }
 
 // Score terms of the active outputs on both sides; returns their sum.
-double SparseSearch::compute_terms(const Compact& node, const std::int32_t* left, std::int64_t left_weight,
-                                   Scratch& s) const {
+double LabelSplitSearch::compute_terms(const Compact& node, const std::int32_t* left, std::int64_t left_weight,
+                                       Scratch& s) const {
   const std::size_t room = node.outputs.size() + PayloadLayout::kLane;
   for (std::vector<double>* terms : {&s.terms.left, &s.terms.right, &s.terms.other})
     if (terms->size() < room) terms->resize(room);
@@ -102,8 +101,8 @@ double SparseSearch::compute_terms(const Compact& node, const std::int32_t* left
   return score_kernels().terms(job);
 }
 
-double SparseSearch::score(const Compact& node, const std::int32_t* left, std::int64_t left_weight, double enough,
-                           Scratch& s) const {
+double LabelSplitSearch::score(const Compact& node, const std::int32_t* left, std::int64_t left_weight, double enough,
+                               Scratch& s) const {
   const double all = compute_terms(node, left, left_weight, s);
   if (all <= enough) return all;  // k of the terms are no more than all of them
   const std::size_t n = node.outputs.size();
@@ -115,8 +114,8 @@ double SparseSearch::score(const Compact& node, const std::int32_t* left, std::i
 }
 
 // The k outputs with the largest terms; where fewer have any, the lowest others, of which the leaf says 0.
-std::vector<std::int32_t> SparseSearch::choose(const std::vector<double>& terms,
-                                               const std::vector<std::int32_t>& outputs, Scratch& s) const {
+std::vector<std::int32_t> LabelSplitSearch::choose(const std::vector<double>& terms,
+                                                   const std::vector<std::int32_t>& outputs, Scratch& s) const {
   const auto k = static_cast<std::size_t>(sparse_.k);
   std::vector<std::int32_t> chosen;
   each_of_top(terms, outputs.size(), k, s.terms.other, [&](std::size_t position) {
@@ -129,7 +128,7 @@ std::vector<std::int32_t> SparseSearch::choose(const std::vector<double>& terms,
   return chosen;
 }
 
-void SparseSearch::search_root(Node& root) {
+void LabelSplitSearch::search_root(Node& root) {
   const Compact sums = compact(root);
   compute_terms(sums, sums.totals.data(), sums.weight, scratch_[0]);
   root.leaf_outputs = choose(scratch_[0].terms.left, sums.outputs, scratch_[0]);
@@ -137,7 +136,7 @@ void SparseSearch::search_root(Node& root) {
   search(root, sums);
 }
 
-void SparseSearch::search_children(Node& parent, Node& left, Node& right, const Team&) {
+void LabelSplitSearch::search_children(Node& parent, Node& left, Node& right, const Team&) {
   const Compact both = compact(parent);  // its rows are those of the children
   const Compact left_sums = compact(left);
   Scratch& s = scratch_[0];
@@ -159,7 +158,7 @@ void SparseSearch::search_children(Node& parent, Node& left, Node& right, const 
   search(right, compact(right));
 }
 
-void SparseSearch::search(Node& node, const Compact& sums) {
+void LabelSplitSearch::search(Node& node, const Compact& sums) {
   if (!may_split(node, rules_)) return;
   std::vector<BestCandidate> found(matrix_.features.size());
   std::vector<CategoryPartition> partitions(matrix_.features.size());
@@ -181,7 +180,7 @@ void SparseSearch::search(Node& node, const Compact& sums) {
 }
 
 // Orders s.order, the bins of a categorical feature that hold rows of the node.
-double SparseSearch::put_bins_in_order(const Node& node, const Compact& sums, Scratch& s) const {
+double LabelSplitSearch::put_bins_in_order(const Node& node, const Compact& sums, Scratch& s) const {
   SparseCategories categories;
   categories.factor = sums.factor.data();
   categories.n_outputs = sums.outputs.size();
@@ -215,8 +214,8 @@ double SparseSearch::put_bins_in_order(const Node& node, const Compact& sums, Sc
   return noise_.score(categories.hessian);
 }
 
-BestCandidate SparseSearch::best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s,
-                                            CategoryPartition& partition) const {
+BestCandidate LabelSplitSearch::best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s,
+                                                CategoryPartition& partition) const {
   const FeatureBins& bins = matrix_.features[feature];
   const std::size_t n = node.n_rows();
   // The node's rows in the order of their bins (counting sort).

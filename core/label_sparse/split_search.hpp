@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "growth/contract.hpp"
 #include "growth/feature_sample.hpp"
-#include "growth/node.hpp"
+#include "growth/split_search.hpp"
+#include "label_sparse/gradients.hpp"
 #include "rules/scoring.hpp"
 #include "search/category_order.hpp"
 #include "search/joint_score.hpp"
@@ -16,22 +18,10 @@
 
 namespace polyleaf {
 
-// Gradients of all rows, rounded, and what the integers mean.
-struct SparseGradients {
-  std::vector<std::size_t> row_begin;  // rows + 1
-  std::vector<std::int32_t> output;    // ascending within a row
-  std::vector<std::int32_t> value;
-  std::vector<std::int32_t> weight;  // per row: its Hessian
-  double weight_unit = 1.0;
-  std::vector<double> factor;  // per output: unit^2
-  std::vector<double> alpha;   // per output, in units
-};
-
-class SparseSearch : public SplitSearch {
+class LabelSplitSearch : public SplitSearch {
  public:
-  SparseSearch(const BinnedMatrix& matrix, const SparseGradients& gradients, const Rules& rules,
-               const SparseLeaves& sparse, const std::vector<std::uint32_t>& rows, const FeatureSample& features,
-               int n_threads);
+  LabelSplitSearch(const GrowTask& task, const GrowSettings& settings, const LabelGradients& gradients,
+                   const std::vector<std::uint32_t>& rows);
 
   void search_root(Node& root) override;
   void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
@@ -62,7 +52,7 @@ class SparseSearch : public SplitSearch {
   double score(const Compact& node, const std::int32_t* left, std::int64_t left_weight, double enough,
                Scratch& s) const;
   void search(Node& node, const Compact& sums);
-  // `sides` is set where the feature is categorical.
+  // `partition` is set where the feature is categorical.
   BestCandidate best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s,
                                 CategoryPartition& partition) const;
   // Returns what the best split would score by chance.
@@ -73,7 +63,7 @@ class SparseSearch : public SplitSearch {
                                    Scratch& s) const;
 
   const BinnedMatrix& matrix_;
-  const SparseGradients& gradients_;
+  const LabelGradients& gradients_;
   const Rules& rules_;
   const SparseLeaves sparse_;
   const std::vector<std::uint32_t>& rows_;

@@ -1,0 +1,26 @@
+#include "dense/grower.hpp"
+
+#include "dense/leaf_filler.hpp"
+#include "leaves/leaf_values.hpp"
+#include "search/histogram_search.hpp"
+
+namespace polyleaf {
+
+GrownTree DenseGrower::grow(const GrowTask& task, const GrowSettings& settings) {
+  const SplitGradients& gradients = task.split_gradients;
+  quantize(gradients, settings.exact == ExactHessian::kEverywhere, settings.n_threads, payload_);
+  const std::vector<std::uint32_t>& rows = growth_.take_rows(task);
+  const OutputTerms terms(payload_, settings.rules, gradients.gain_weight, gradients.unit);
+  RootMoments moments;
+  if (task.matrix->has_categories()) moments = root_moments(gradients, rows, settings.n_threads);
+  HistogramSearch search(
+      *task.matrix, payload_, settings.rules, terms, rows,
+      {settings.sparse, task.features, settings.histogram_bytes, settings.n_threads, moments, task.monotone},
+      histograms_);
+  DenseLeafFiller filler(task, settings, payload_);
+  GrownTree tree = growth_.run(task, settings, search, filler);
+  if (task.delivery.raw != nullptr) add_to_raw(task, settings.n_threads, growth_.places(), tree);
+  return tree;
+}
+
+}  // namespace polyleaf

@@ -1,0 +1,22 @@
+#include "dense/leaf_filler.hpp"
+
+#include "leaves/leaf_bounds.hpp"
+#include "leaves/leaf_values.hpp"
+#include "leaves/output_gain.hpp"
+#include "leaves/renewed.hpp"
+
+namespace polyleaf {
+
+void DenseLeafFiller::fill(const Order& order, const RowsInLeaves& places, GrownTree& tree) {
+  const std::vector<double> leaf_sums = fill_leaves(task_, settings_, places, tree);
+  if (task_.renewal.level != nullptr) renew_leaves(task_, settings_.n_threads, places, tree);
+  if (task_.monotone != nullptr) clip_leaves(order, payload_.gradient_unit, task_.learning_rate, tree);
+  if (task_.output_gains) {
+    const LeafGradients& in = task_.leaf_gradients;
+    share_gains({in.n_outputs, in.unit, has_own_hessian(in), settings_.rules.reg_lambda, settings_.rules.reg_alpha,
+                 payload_.gradient_unit.data()},
+                order, leaf_sums.data(), tree);
+  }
+}
+
+}  // namespace polyleaf

@@ -1,0 +1,24 @@
+// Leaves from gradients that are dense arrays: values, renewed ones, bounds, and what each output gains.
+#pragma once
+
+#include "growth/contract.hpp"
+#include "growth/leaf_filler.hpp"
+#include "quantize/payload.hpp"
+
+namespace polyleaf {
+
+class DenseLeafFiller : public LeafFiller {
+ public:
+  // `payload`: what the splits were found on; the bounds of its nodes are in its units.
+  DenseLeafFiller(const GrowTask& task, const GrowSettings& settings, const Payload& payload)
+      : task_(task), settings_(settings), payload_(payload) {}
+
+  void fill(const Order& order, const RowsInLeaves& places, GrownTree& tree) override;
+
+ private:
+  const GrowTask& task_;
+  const GrowSettings& settings_;
+  const Payload& payload_;
+};
+
+}  // namespace polyleaf

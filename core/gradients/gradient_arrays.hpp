@@ -1,0 +1,25 @@
+// Gradients of the loss as trees are grown from them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rules/curvature.hpp"
+
+namespace polyleaf {
+
+// Unweighted. Rows are `stride` floats apart.
+struct Gradients {
+  const float* gradient = nullptr;
+  std::size_t gradient_stride = 0;
+  const float* hessian = nullptr;  // null: that of the row, the same for every output
+  std::size_t hessian_stride = 0;
+  Term hessian_rule = Term::kItself;    // without `hessian`: the Hessian is this function of the gradient, if one
+  const float* curvature = nullptr;     // per row; null: 1
+  const double* weight = nullptr;       // null: 1 for every row
+  const std::int32_t* label = nullptr;  // classes, where the full Hessian of the softmax is wanted
+  std::size_t n_rows = 0;
+  int n_outputs = 0;
+};
+
+}  // namespace polyleaf

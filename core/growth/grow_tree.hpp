@@ -1,0 +1,29 @@
+// The way of every tree of the CPU: its splits, best first; its arrays; its leaves.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "growth/contract.hpp"
+#include "growth/leaf_filler.hpp"
+#include "growth/leaf_rows.hpp"
+#include "growth/split_search.hpp"
+
+namespace polyleaf {
+
+// What growers have in common. Its memory is kept from tree to tree.
+class TreeGrowth {
+ public:
+  // The rows that a task grows from. While the tree grows they stand as partition.hpp shows.
+  const std::vector<std::uint32_t>& take_rows(const GrowTask& task);
+  // The tree of the rows taken; the leaf of each row is written where the task asks for it.
+  GrownTree run(const GrowTask& task, const GrowSettings& settings, SplitSearch& search, LeafFiller& filler);
+  // The rows that the leaves of the last tree were filled with.
+  const RowsInLeaves& places() const { return places_; }
+
+ private:
+  std::vector<std::uint32_t> rows_, spare_;
+  RowsInLeaves places_;
+};
+
+}  // namespace polyleaf

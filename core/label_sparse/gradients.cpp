@@ -1,0 +1,43 @@
+#include "label_sparse/gradients.hpp"
+
+#include <cmath>
+
+#include "quantize/fixed_point.hpp"
+
+namespace polyleaf {
+
+LabelGradients round_gradients(const SparseLabels& labels, const double* weight, double reg_alpha) {
+  const FixedPoint grid(weight, labels.n_rows());
+  std::vector<double> total(labels.n_outputs(), 0.0);
+  for (std::size_t row = 0; row < labels.n_rows(); ++row)
+    for (const LabelCell& cell : labels.cells(row))
+      total[static_cast<std::size_t>(cell.output)] +=
+          (weight != nullptr ? weight[row] : 1.0) * std::fabs(static_cast<double>(cell.gradient()));
+  LabelGradients out;
+  std::vector<double> scale(labels.n_outputs());
+  for (std::size_t j = 0; j < labels.n_outputs(); ++j) {
+    const double unit = grid.unit(total[j]);
+    scale[j] = grid.weight_unit / unit;
+    out.factor.push_back(unit * unit);
+    out.alpha.push_back(reg_alpha / unit);
+  }
+  out.weight_unit = weight != nullptr ? grid.unit(grid.total_weight) : 1.0;
+  out.row_begin.push_back(0);
+  for (std::size_t row = 0; row < labels.n_rows(); ++row) {
+    const double factor = weight != nullptr ? weight[row] / grid.weight_unit : 1.0;
+    for (const LabelCell& cell : labels.cells(row)) {
+      const auto output = static_cast<std::size_t>(cell.output);
+      const double value =
+          std::nearbyint(factor * std::nearbyint(static_cast<double>(cell.gradient()) * scale[output]));
+      if (value == 0) continue;
+      out.output.push_back(cell.output);
+      out.value.push_back(static_cast<std::int32_t>(value));
+    }
+    out.row_begin.push_back(out.output.size());
+    out.weight.push_back(weight != nullptr ? static_cast<std::int32_t>(std::nearbyint(weight[row] / out.weight_unit))
+                                           : 1);
+  }
+  return out;
+}
+
+}  // namespace polyleaf

@@ -1,0 +1,39 @@
+#include "label_sparse/leaf_filler.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "leaves/leaf_values.hpp"
+
+namespace polyleaf {
+
+void LabelLeafFiller::fill(const Order&, const RowsInLeaves& places, GrownTree& tree) {
+  const auto width = static_cast<std::size_t>(settings_.sparse.k);
+  const double* weights = task_.leaf_gradients.weight;
+  tree.values.assign(places.leaves.size() * width, 0.0f);
+  tree.cover.assign(tree.feature.size(), 0.0);
+  parallel_for(settings_.n_threads, places.leaves.size(), [&](std::size_t leaf, int) {
+    const std::int32_t* outputs = tree.outputs.data() + leaf * width;
+    std::vector<double> gradient(width, 0.0);
+    double hessian = 0.0;
+    for (std::size_t i = places.leaves[leaf].begin; i < places.leaves[leaf].end; ++i) {
+      const std::uint32_t row = places.rows[i];
+      const double weight = weights != nullptr ? weights[row] : 1.0;
+      hessian += weight;
+      for (const LabelCell& cell : labels_.cells(row)) {
+        const std::int32_t* found = std::lower_bound(outputs, outputs + width, cell.output);
+        if (found != outputs + width && *found == cell.output)
+          gradient[static_cast<std::size_t>(found - outputs)] += weight * static_cast<double>(cell.gradient());
+      }
+    }
+    tree.cover[places.leaves[leaf].node] = hessian;
+    for (std::size_t i = 0; i < width; ++i) {
+      const double shrunk = soft_threshold(gradient[i], settings_.rules.reg_alpha);
+      tree.values[leaf * width + i] =
+          stored_value(task_.learning_rate * leaf_value(shrunk, hessian + settings_.rules.reg_lambda));
+    }
+  });
+}
+
+}  // namespace polyleaf
