@@ -592,7 +592,7 @@ def test_files_without_target_names_still_load(tmp_path, monkeypatch):
     """Those that were written before there were any."""
     from polyleaf.model import file as model_file
 
-    describe = model_file._describe
+    describe = model_file.describe
 
     def as_before(model):
         page = describe(model)
@@ -600,7 +600,7 @@ def test_files_without_target_names_still_load(tmp_path, monkeypatch):
             del page["target"][name]
         return page
 
-    monkeypatch.setattr(model_file, "_describe", as_before)
+    monkeypatch.setattr(model_file, "describe", as_before)
     model = small().fit(X, frame_of("polars", Y, ["a", "b"]))
     model.save_model(tmp_path / "m")
     loaded = load_model(tmp_path / "m")

@@ -338,17 +338,17 @@ def test_saved_models_keep_parameters_and_can_be_fitted_again(tmp_path):
 )
 def test_hostile_files_are_refused(spoil, words):
     """Whatever a file says about its groups is checked before it is believed."""
-    from polyleaf.model import file as model_file
-    from polyleaf.model.file import SavedModel
+    from polyleaf.model.fitted import FittedModel, SavedModel
+    from polyleaf.model.page import describe, read_page
 
     X, y = table()
     model = mixed(n_estimators=1).fit(X, y)
-    saved = SavedModel("mixed", model.get_params(), model._forest, model._coding, "grouped", None, {}, 0, {})
-    page = model_file._describe(saved)
-    model_file._model(page, model._forest.to_arrays())
+    fitted = FittedModel(model._forest, model._coding, "grouped", None, {}, 0, {})
+    page = describe(SavedModel("mixed", model.get_params(), fitted))
+    read_page(page, model._forest.to_arrays())
     spoil(page["target"])
     with pytest.raises(ValueError, match=words):
-        model_file._model(page, model._forest.to_arrays())
+        read_page(page, model._forest.to_arrays())
 
 
 # --- refusals ----------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import pytest
 import safetensors.numpy
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
-from polyleaf.model.file import _SUM_PATTERN, FORMAT_VERSION
+from polyleaf.model.file import _SUM_PATTERN
+from polyleaf.model.page import FORMAT_VERSION
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))

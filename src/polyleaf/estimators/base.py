@@ -52,8 +52,10 @@ from polyleaf.growth.threads import effective_threads
 from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.metrics import Metric, make_metrics
 from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_params
-from polyleaf.model.file import SavedModel, read_model, write_model
+from polyleaf.model.file import read_model, write_model
+from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
+from polyleaf.model.importance import importance, output_importance
 from polyleaf.params.combinations import (
     base_score_vector,
     check_combination,
@@ -116,6 +118,18 @@ class Problem:
     kept: Mask | None
     own_weight: FloatArray | None
     saved_loss: str
+
+    def fitted(self, result: TrainingResult) -> FittedModel:
+        """Return the model that some rounds are."""
+        return FittedModel(
+            result.forest,
+            self.coding,
+            self.saved_loss,
+            self.feature_names,
+            self.categories,
+            result.best_iteration,
+            result.evals_result,
+        )
 
 
 class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
@@ -244,10 +258,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             )
 
         def save(path: str | os.PathLike[str], result: TrainingResult) -> None:
-            model = self._saved(
-                params, result, problem.coding, problem.saved_loss, problem.feature_names, problem.categories
-            )
-            write_model(path, replace(model, checkpoint=note()))
+            write_model(path, self._saved(params, problem.fitted(result), note()))
 
         result = train(
             problem.data,
@@ -259,7 +270,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             initial=None if start is None else start.forest,
             save=save,
         )
-        self._take(result, problem.coding, problem.saved_loss, problem.feature_names, problem.categories)
+        self._take(problem.fitted(result))
         self._seed = problem.settings.seed
         if result.error is not None:
             raise result.error
@@ -277,7 +288,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         if start is None:
             coding = replace(self._learn_coding(labels), names=target.names, frame=target.frame)
         else:
-            coding = start.model.coding
+            coding = start.fitted.coding
             coding.check_names(target.names, "y")
             self._check_continues(coding, start.source)
         loss = self._make_loss(coding)
@@ -394,7 +405,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         if start is None:
             return learn_categories(table, mask, kept)
         start.check_categorical(np.flatnonzero(mask).tolist())
-        return start.model.categories
+        return start.fitted.categories
 
     def _numbers(self, table: Table, n_threads: int = 1) -> Array | SparseTable:
         """Return a table's cells as numbers, categories as their codes."""
@@ -490,23 +501,16 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             device=params["device"],
         )
 
-    def _take(
-        self,
-        result: TrainingResult,
-        coding: TargetCoding,
-        loss_name: str,
-        feature_names: tuple[str, ...] | None,
-        categories: Categories,
-    ) -> None:
+    def _take(self, fitted: FittedModel) -> None:
         """Set all that makes this estimator a fitted one, and nothing of a former fit."""
-        forest = result.forest
+        forest, coding = fitted.forest, fitted.coding
         self._forest = forest
         self._coding = coding
-        self._loss_name = loss_name
-        self._categories = categories
+        self._loss_name = fitted.loss
+        self._categories = fitted.categories
         self.n_features_in_ = forest.n_features
-        if feature_names is not None:
-            self.feature_names_in_ = np.array(feature_names, dtype=object)
+        if fitted.feature_names is not None:
+            self.feature_names_in_ = np.array(fitted.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         if coding.names is not None:
@@ -515,8 +519,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             del self.target_names_
         self.n_outputs_ = forest.n_outputs
         self.n_estimators_ = forest.n_rounds
-        self.best_iteration_ = min(result.best_iteration, forest.n_rounds - 1)
-        self.evals_result_ = result.evals_result
+        self.best_iteration_ = fitted.best_iteration
+        self.evals_result_ = fitted.evals_result
 
     # --- using the forest ----------------------------------------------------------------------------------
 
@@ -560,10 +564,10 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         parameters_of(self._kind)["importance_type"].rule.check("kind", kind)
         Boolean().check("per_output", per_output)
         Boolean().check("normalize", normalize)
-        compute = self._forest.output_importance if per_output else self._forest.importance
-        importance = compute(kind, self.best_iteration_ + 1)
-        total = importance.sum()
-        return importance / total if normalize and total > 0 else importance
+        compute = output_importance if per_output else importance
+        found = compute(self._forest, kind, self.best_iteration_ + 1)
+        total = found.sum()
+        return found / total if normalize and total > 0 else found
 
     def apply(self, X: Any, *, n_rounds: int | None = None) -> npt.NDArray[np.int32]:
         """Return the leaf that each row reaches in each tree.
@@ -598,35 +602,27 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         self._check_is_fitted()
         params = self.get_params(deep=False)
         validate_params(params, self._kind)
-        write_model(path, self._as_saved(params))
+        write_model(path, self._saved(params, self._fitted()))
 
-    def _as_saved(self, params: dict[str, Any]) -> SavedModel:
+    def _fitted(self) -> FittedModel:
+        """Return what this estimator predicts with."""
         names = getattr(self, "feature_names_in_", None)
-        result = TrainingResult(self._forest, self.evals_result_, self.best_iteration_)
-        feature_names = None if names is None else tuple(names)
-        return self._saved(params, result, self._coding, self._loss_name, feature_names, self._categories)
+        return FittedModel(
+            self._forest,
+            self._coding,
+            self._loss_name,
+            None if names is None else tuple(names),
+            self._categories,
+            self.best_iteration_,
+            self.evals_result_,
+        )
 
     def _saved(
-        self,
-        params: dict[str, Any],
-        result: TrainingResult,
-        coding: TargetCoding,
-        loss_name: str,
-        feature_names: tuple[str, ...] | None,
-        categories: Categories,
+        self, params: dict[str, Any], fitted: FittedModel, note: CheckpointNote | None = None
     ) -> SavedModel:
-        """Return the model that some rounds are."""
-        return SavedModel(
-            estimator=self._kind,
-            params=params | {"device": "cpu"},  # a file is read where there may be no other
-            forest=result.forest,
-            coding=coding,
-            loss=loss_name,
-            feature_names=feature_names,
-            categories=categories,
-            best_iteration=result.best_iteration,
-            evals_result=result.evals_result,
-        )
+        """Return what a file holds of a model."""
+        # A file is read where there may be no other device.
+        return SavedModel(self._kind, params | {"device": "cpu"}, fitted, note)
 
     def _link(self) -> Loss:
         """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""
@@ -735,4 +731,4 @@ def _model_of(model: Any) -> SavedModel:
             f"file; got {model!r:.80} of type {type(model).__name__}."
         )
     model._check_is_fitted()
-    return model._as_saved(model.get_params(deep=False))
+    return model._saved(model.get_params(deep=False), model._fitted())

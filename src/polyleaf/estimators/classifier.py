@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import ClassifierMixin
 
-from polyleaf.data.category_values import Categories
 from polyleaf.data.device_arrays import is_device_array, looked_up, on_host
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.targets import (
@@ -19,10 +18,10 @@ from polyleaf.data.targets import (
 )
 from polyleaf.data.weights import ClassWeight
 from polyleaf.estimators.base import BasePolyleaf, EvalMetric, Objective
+from polyleaf.model.fitted import FittedModel
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
 from polyleaf.params.rules import Integer
 from polyleaf.params.table import documented
-from polyleaf.training.loop import TrainingResult
 
 # Raw scores computed together when predictions are sparse.
 _BLOCK_CELLS = 1 << 19
@@ -165,17 +164,10 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
     def _learn_coding(self, y: Array) -> TargetCoding:
         return classification_coding(y, softmax=self.objective == "cross_entropy")
 
-    def _take(
-        self,
-        result: TrainingResult,
-        coding: TargetCoding,
-        loss_name: str,
-        feature_names: tuple[str, ...] | None,
-        categories: Categories,
-    ) -> None:
-        super()._take(result, coding, loss_name, feature_names, categories)
-        if coding.classes is not None:
-            self.classes_ = coding.classes
+    def _take(self, fitted: FittedModel) -> None:
+        super()._take(fitted)
+        if fitted.coding.classes is not None:
+            self.classes_ = fitted.coding.classes
 
     def predict(
         self,

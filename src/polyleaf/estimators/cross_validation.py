@@ -176,8 +176,9 @@ def cv(
         models = []
         for run in runs:
             model = clone(estimator)
-            result = TrainingResult(run.forest(), run.evals_result(), best)
-            model._take(result, problem.coding, problem.saved_loss, problem.feature_names, problem.categories)
+            model._take(
+                problem.fitted(TrainingResult(run.forest(), run.evals_result(), min(best, run.n_rounds - 1)))
+            )
             models.append(model)
     return CVResult(
         mean={name: of_folds.mean(axis=0) for name, of_folds in values.items()},

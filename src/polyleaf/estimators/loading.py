@@ -9,7 +9,6 @@ from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.model.file import read_model
 from polyleaf.params.table import EstimatorKind
-from polyleaf.training.loop import TrainingResult
 
 _ESTIMATORS: dict[EstimatorKind, type[PolyleafRegressor | PolyleafClassifier | PolyleafMixed]] = {
     "regressor": PolyleafRegressor,
@@ -40,6 +39,5 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
     """
     saved = read_model(path)
     estimator = _ESTIMATORS[saved.estimator](**saved.params)
-    result = TrainingResult(saved.forest, saved.evals_result, saved.best_iteration)
-    estimator._take(result, saved.coding, saved.loss, saved.feature_names, saved.categories)
+    estimator._take(saved.fitted)
     return estimator

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from polyleaf.data.category_values import Categories
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, EvalInput, FloatArray
@@ -26,10 +25,10 @@ from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.losses.grouped import GroupedLoss, LossGroup
 from polyleaf.metrics import Metric, make_metrics
+from polyleaf.model.fitted import FittedModel
 from polyleaf.params.constraints import InteractionConstraints
 from polyleaf.params.table import documented
 from polyleaf.params.target_specs import TargetSpec, read_specs
-from polyleaf.training.loop import TrainingResult
 
 
 @documented("mixed")
@@ -269,19 +268,12 @@ class PolyleafMixed(BasePolyleaf):
 
         return [*metrics, Metric("loss", False, watched)]
 
-    def _take(
-        self,
-        result: TrainingResult,
-        coding: TargetCoding,
-        loss_name: str,
-        feature_names: tuple[str, ...] | None,
-        categories: Categories,
-    ) -> None:
-        super()._take(result, coding, loss_name, feature_names, categories)
-        assert isinstance(coding, MixedCoding)
+    def _take(self, fitted: FittedModel) -> None:
+        super()._take(fitted)
+        assert isinstance(fitted.coding, MixedCoding)
         self.classes_ = {
             group.name: group.coding.classes
-            for group in coding.groups
+            for group in fitted.coding.groups
             if group.coding.kind in ("multiclass", "binary") and group.coding.classes is not None
         }
 

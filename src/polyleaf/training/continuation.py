@@ -11,7 +11,7 @@ import scipy.sparse
 
 from polyleaf.data.dataset import Dataset
 from polyleaf.model.checkpoint import CheckpointNote
-from polyleaf.model.file import SavedModel
+from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
 from polyleaf.params.settings import Settings
 from polyleaf.params.table import EstimatorKind
@@ -38,9 +38,14 @@ class Start:
     seed: int | None = None
 
     @property
+    def fitted(self) -> FittedModel:
+        """What it predicts with."""
+        return self.model.fitted
+
+    @property
     def forest(self) -> Forest:
         """The trees so far."""
-        return self.model.forest
+        return self.model.fitted.forest
 
     @property
     def note(self) -> CheckpointNote:
@@ -79,9 +84,9 @@ class Start:
                 f"{source}: X has {data.X.shape[1]} features, but the model has {forest.n_features}."
             )
         self._check_names(feature_names)
-        if loss != self.model.loss:
+        if loss != self.fitted.loss:
             raise ValueError(
-                f"{source}: the objective is {loss!r}, but that of the model is {self.model.loss!r}."
+                f"{source}: the objective is {loss!r}, but that of the model is {self.fitted.loss!r}."
             )
         joint = settings.multi_strategy == "multi_output_tree"
         if forest.trees_per_round != (1 if joint else forest.n_outputs):
@@ -109,14 +114,14 @@ class Start:
 
     def check_categorical(self, columns: Sequence[int]) -> None:
         """Raise ValueError unless the model has the same categorical columns."""
-        if sorted(self.model.categories) != list(columns):
+        if sorted(self.fitted.categories) != list(columns):
             raise ValueError(
                 f"{self.source}: the categorical features are the columns {list(columns)}, but those of the "
-                f"model are {sorted(self.model.categories)}."
+                f"model are {sorted(self.fitted.categories)}."
             )
 
     def _check_names(self, names: Sequence[str] | None) -> None:
-        before = self.model.feature_names
+        before = self.fitted.feature_names
         if before is None or names is None:
             return
         for i, (old, new) in enumerate(zip(before, names, strict=True)):

@@ -1,0 +1,65 @@
+"""What a fit leaves behind, and what a file holds of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from polyleaf.data.category_values import Categories
+from polyleaf.data.targets import TargetCoding
+from polyleaf.model.checkpoint import CheckpointNote
+from polyleaf.model.forest import Forest
+from polyleaf.params.table import EstimatorKind
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """All that is needed to predict.
+
+    Attributes
+    ----------
+    forest : Forest
+        The trees of all rounds.
+    coding : TargetCoding
+        What y was.
+    loss : str
+        The name of the loss: "custom" for a callable objective, "grouped" for targets of several kinds.
+    feature_names : tuple of str or None
+        Of the table.
+    categories : mapping of int to CategoryValues
+        Of the categorical columns.
+    best_iteration : int
+        The round, from 0, that predictions go up to; -1: there is no round.
+    evals_result : dict
+        ``{data set: {metric: [value after each round]}}``.
+    """
+
+    forest: Forest
+    coding: TargetCoding
+    loss: str
+    feature_names: tuple[str, ...] | None
+    categories: Categories
+    best_iteration: int
+    evals_result: dict[str, dict[str, list[float]]]
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a model file holds.
+
+    Attributes
+    ----------
+    estimator : {"regressor", "classifier", "mixed"}
+        Which estimator it is.
+    params : dict
+        Its parameters.
+    fitted : FittedModel
+        What it predicts with.
+    checkpoint : CheckpointNote or None
+        Of a run that can go on: what it was trained with, and on what.
+    """
+
+    estimator: EstimatorKind
+    params: dict[str, Any]
+    fitted: FittedModel
+    checkpoint: CheckpointNote | None = None
