@@ -235,6 +235,44 @@ def test_an_error_in_a_callback_comes_through():
     assert ended == [1]
 
 
+@pytest.mark.parametrize("when", ["before_training", "before_round", "after_round", "after_training"])
+@pytest.mark.parametrize("kind", [KeyError, KeyboardInterrupt])
+def test_whatever_ends_it_all_callbacks_clean_up(when, kind):
+    """An interrupt, too, comes through: folds that are not done are of no use."""
+    ended = []
+
+    class Around(Callback):
+        def after_training(self, state):
+            ended.append(state.n_done)
+
+    class Fails(Callback):
+        pass
+
+    def fail(self, state):
+        raise kind("oh")
+
+    setattr(Fails, when, fail)
+    with pytest.raises(kind, match="oh") as caught:
+        cv(CASES["regression"].make(n_estimators=2, callbacks=[Around(), Fails(), Around()]), X, TARGETS)
+    assert caught.value.__cause__ is None
+    done = {"before_training": 0, "before_round": 0, "after_round": 1, "after_training": 2}[when]
+    assert ended == ([done] if when == "before_training" else [done, done])
+
+
+def test_errors_of_a_fold_come_after_the_clean_up():
+    ended = []
+
+    class Last(Callback):
+        def after_training(self, state):
+            ended.append(state.n_done)
+
+    counts = np.where(np.arange(len(X)) < 40, 0.0, 3.0)
+    model = PolyleafRegressor(objective="poisson", callbacks=[Last()])
+    with pytest.raises(ValueError, match="train rows of fold 0"):
+        cv(model, X, counts, cv=[(np.arange(40), np.arange(40, 60))])
+    assert ended == [0]
+
+
 def test_to_frame():
     pd = pytest.importorskip("pandas")
     result = cv(CASES["regression"].make(n_estimators=3), X, TARGETS, metrics=["rmse", "mae"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -21,8 +21,9 @@ from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.estimators.base import BasePolyleaf, Problem, check_measured
 from polyleaf.estimators.device import require_gpu
 from polyleaf.params.table import validate_params
-from polyleaf.training.callbacks import CallbackError, CallbackList, all_callbacks
-from polyleaf.training.loop import Run, TrainingResult
+from polyleaf.training.callbacks import all_callbacks
+from polyleaf.training.folds import Folds
+from polyleaf.training.loop import Run, TrainingResult, boost
 from polyleaf.training.state import TrainingState
 from polyleaf.training.trainer import bin_data
 
@@ -142,17 +143,7 @@ def cv(
             if len(part) == 0:
                 raise ValueError(f"cv: fold {i} has no {name} rows (rows of weight 0 do not count).")
 
-    history: dict[str, dict[str, list[float]]] = {_SET_NAME: {metric.name: [] for metric in measured}}
-    state = TrainingState(
-        n_rounds=settings.n_estimators,
-        n_done=0,
-        learning_rate=settings.learning_rate,
-        evals_result=history,
-        greater_is_better={metric.name: metric.greater_is_better for metric in measured},
-    )
-    runs: list[Run] = []
-
-    def start() -> None:
+    def make_runs() -> Iterator[Run]:
         matrix = bin_data(data, settings)
         for i, (train, test) in enumerate(folds):
             training = _part(data, train, own_weight=_balanced(problem, params, train))
@@ -162,15 +153,26 @@ def cv(
             problem.loss.check_targets(training.y, whole, f"y of the train rows of fold {i}", training=True)
             bins = matrix.take(train.astype(np.uint32), settings.n_threads)
             own_loss = estimator._make_loss(problem.coding)
-            runs.append(Run(training, [unseen], own_loss, measured, settings, matrix=bins))
+            yield Run(training, [unseen], own_loss, measured, settings, matrix=bins)
 
-    _advance(start, runs, state, CallbackList(callbacks))
+    together = Folds(make_runs, _SET_NAME, measured)
+    state = TrainingState(
+        n_rounds=settings.n_estimators,
+        n_done=0,
+        learning_rate=settings.learning_rate,
+        evals_result=together.history,
+        greater_is_better={metric.name: metric.greater_is_better for metric in measured},
+    )
+    error = boost(together, state, callbacks)
+    if error is not None:
+        raise error
+    runs = together.runs
     values = {
         metric.name: np.array([run.history[_SET_NAME][metric.name] for run in runs]) for metric in measured
     }
     best = state.best_iteration
     if best is None:
-        best = _best(np.array(history[_SET_NAME][measured[-1].name]), measured[-1].greater_is_better)
+        best = _best(np.array(together.history[_SET_NAME][measured[-1].name]), measured[-1].greater_is_better)
     models = None
     if return_models:
         models = []
@@ -187,34 +189,6 @@ def cv(
         best_round=best,
         models=models,
     )
-
-
-def _advance(start: Callable[[], None], runs: list[Run], state: TrainingState, calls: CallbackList) -> None:
-    """Do the rounds of all folds, one after the other; the state holds the means over the folds."""
-    error: BaseException | None = None
-    try:
-        calls.before_training(state)
-        try:
-            start()
-            while state.n_done < state.n_rounds:
-                state.begin_round()
-                if calls.before_round(state):
-                    break
-                for run in runs:
-                    run.step(state.learning_rate)
-                for name, means in state.evals_result[_SET_NAME].items():
-                    means.append(float(np.mean([run.history[_SET_NAME][name][-1] for run in runs])))
-                state.n_done += 1
-                if calls.after_round(state):
-                    break
-        finally:
-            at_the_end = calls.after_training(state)
-        if at_the_end is not None:
-            raise at_the_end
-    except CallbackError as failed:
-        error = failed.error
-    if error is not None:  # here, so that it keeps the causes it has
-        raise error
 
 
 def _best(means: FloatArray, greater_is_better: bool) -> int:

@@ -1,11 +1,11 @@
-"""The boosting loop: the one place that knows data, losses, growth, model and metrics."""
+"""The boosting loop, of one forest or of several at once, and a forest in the making."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -20,7 +20,7 @@ from polyleaf.model.forest import Forest
 from polyleaf.params.settings import Settings
 from polyleaf.training.callbacks import CallbackError, CallbackList
 from polyleaf.training.monitor import Monitor
-from polyleaf.training.state import TrainingState
+from polyleaf.training.state import EvalsResult, TrainingState
 from polyleaf.training.trainer import SparseTrainer, Trainer
 
 
@@ -41,7 +41,7 @@ class TrainingResult:
     """
 
     forest: Forest
-    evals_result: dict[str, dict[str, list[float]]]
+    evals_result: EvalsResult
     best_iteration: int
     error: BaseException | None = None
 
@@ -95,7 +95,52 @@ def train(
         training_metric=run.training_metric,
         save=None if save is None else lambda path, state: save(path, result(state)),
     )
-    calls = CallbackList(callbacks)
+    return result(state, boost(run, state, callbacks))
+
+
+class Rounds(Protocol):
+    """What the loop advances: a forest in the making, or several that advance together.
+
+    Attributes
+    ----------
+    history : dict
+        ``{data set: {metric: [value after each round]}}``.
+    """
+
+    history: EvalsResult
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds done, those it began with included."""
+
+    def begin(self) -> None:
+        """Get ready for the first round; callbacks have had their word."""
+
+    def step(self, learning_rate: float) -> None:
+        """Do one round."""
+
+
+def boost(rounds: Rounds, state: TrainingState, callbacks: Sequence[Any]) -> BaseException | None:
+    """Do round after round, until all are done or a callback ends the training.
+
+    An error of a callback before the training begins is raised, and so is any error of the rounds themselves;
+    all callbacks that have begun get their ``after_training`` before.
+
+    Parameters
+    ----------
+    rounds : Rounds
+        What to advance.
+    state : TrainingState
+        Its `evals_result` is the history of `rounds`.
+    callbacks : sequence
+        See :mod:`polyleaf.callbacks`.
+
+    Returns
+    -------
+    BaseException or None
+        What ended the training: KeyboardInterrupt, or whatever a callback raised. The rounds done are there.
+    """
+    calls, n_rounds = CallbackList(callbacks), state.n_rounds
     error: BaseException | None = None
     try:
         calls.before_training(state)
@@ -104,13 +149,13 @@ def train(
     if error is not None:  # here, so that it keeps the causes it has
         raise error
     try:
-        run.replay()
-        while run.n_rounds < settings.n_estimators:
+        rounds.begin()
+        while rounds.n_rounds < n_rounds:
             state.begin_round()
             if calls.before_round(state):
                 break
-            run.step(state.learning_rate)
-            state.n_done = run.n_rounds
+            rounds.step(state.learning_rate)
+            state.n_done = rounds.n_rounds
             if calls.after_round(state):
                 break
     except CallbackError as failed:
@@ -118,11 +163,11 @@ def train(
     except KeyboardInterrupt as interrupt:
         error = interrupt
     finally:
-        state.n_done = run.n_rounds
+        state.n_done = rounds.n_rounds
         at_the_end = calls.after_training(state)
     if error is None and at_the_end is not None:
         error = at_the_end.error
-    return result(state, error)
+    return error
 
 
 class Run:
@@ -185,7 +230,7 @@ class Run:
         """Rounds the forest has."""
         return (0 if self._initial is None else self._initial.n_rounds) + len(self._rounds)
 
-    def replay(self) -> None:
+    def begin(self) -> None:
         """Measure the rounds that the forest began with."""
         if self._initial is not None:
             self._monitor.replay(self._initial)
@@ -213,7 +258,7 @@ class Run:
         self._trainer.share_gains(grown, trees[: n_rounds * grown.trees_per_round])
         return grown
 
-    def evals_result(self) -> dict[str, dict[str, list[float]]]:
+    def evals_result(self) -> EvalsResult:
         """Return the metrics of the rounds done."""
         return self._monitor.result(self.n_rounds)
 

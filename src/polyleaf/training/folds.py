@@ -1,0 +1,58 @@
+"""Several runs that advance together, as the folds of a cross-validation do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from polyleaf.metrics import Metric
+from polyleaf.training.loop import Run
+from polyleaf.training.state import EvalsResult
+
+
+class Folds:
+    """Runs that advance together; their history is the mean over them.
+
+    Parameters
+    ----------
+    make_runs : callable () -> iterable of Run
+        Called once, before the first round. Each run has one evaluation set.
+    set_name : str
+        What all runs call their evaluation set.
+    metrics : sequence of Metric
+        What they measure.
+
+    Attributes
+    ----------
+    runs : list of Run
+        None before the training begins.
+    history : dict
+        ``{set_name: {metric: [mean after each round]}}``.
+    """
+
+    def __init__(
+        self, make_runs: Callable[[], Iterable[Run]], set_name: str, metrics: Sequence[Metric]
+    ) -> None:
+        self._make_runs = make_runs
+        self._n_rounds = 0
+        self.runs: list[Run] = []
+        self.history: EvalsResult = {set_name: {metric.name: [] for metric in metrics}}
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds that all runs have done."""
+        return self._n_rounds
+
+    def begin(self) -> None:
+        """Make the runs."""
+        self.runs = list(self._make_runs())
+
+    def step(self, learning_rate: float) -> None:
+        """Do one round of each run."""
+        for run in self.runs:
+            run.step(learning_rate)
+        for name, of_set in self.history.items():
+            for metric, means in of_set.items():
+                means.append(float(np.mean([run.history[name][metric][-1] for run in self.runs])))
+        self._n_rounds += 1
