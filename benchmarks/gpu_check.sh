@@ -3,9 +3,9 @@
 #
 #   sh benchmarks/gpu_check.sh [FOLDER FOR THE REPORTS]
 #
-# No package index is asked: Python must have what pyproject.toml lists (the build requirements too), CuPy and pytest. With
-# PYTEST_WORKERS=n (and pytest-xdist) tests run n at a time. Without compute-sanitizer that part is left out. Ends with 0 if all
-# went well.
+# No package index is asked: Python must have what pyproject.toml lists (the build requirements too), CuPy, pytest and pandas;
+# tests that need another package of the extra "test" are skipped without it. With PYTEST_WORKERS=n (and pytest-xdist) tests run
+# n at a time. Without compute-sanitizer that part is left out. Ends with 0 if all went well.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 out=${1:-$root/build/gpu-check}
@@ -42,11 +42,9 @@ if command -v compute-sanitizer >/dev/null; then
 fi
 workers=${PYTEST_WORKERS:+-n $PYTEST_WORKERS}
 # shellcheck disable=SC2086
-step same-as-the-cpu python3 -m pytest -p no:cacheprovider $workers tests/gpu
+step same-as-the-cpu python3 -m pytest -p no:cacheprovider $workers -m gpu
 # shellcheck disable=SC2086
-step suite-on-the-gpu python3 -m pytest -p no:cacheprovider --device cuda $workers tests/training/test_callbacks.py \
-  tests/training/test_warm_start.py tests/training/test_checkpoint.py tests/estimators/test_cv.py tests/model/test_importance.py \
-  tests/growth/test_sketch_and_sampling.py tests/estimators/test_estimators.py tests/params/test_pairs.py
+step suite-on-the-gpu python3 -m pytest -p no:cacheprovider $workers --device cuda -m "not gpu and not cpu_only"
 wait
 step timing python3 benchmarks/gpu.py --quick --out "$out/gpu.md"
 for failed in "$out"/*.failed; do

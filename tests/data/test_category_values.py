@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator
@@ -20,6 +18,9 @@ from polyleaf.data.category_values import (
 from polyleaf.data.inputs import read_table, table_numbers
 
 pytestmark = pytest.mark.cpu_only("no model is trained")
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 WORDS = ["red", None, "blue", "red", "green"]
 CODES = [2, np.nan, 0, 2, 1]

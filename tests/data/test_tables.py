@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator, clone
@@ -19,6 +17,9 @@ from polyleaf.data.inputs import check_features, read_table, table_numbers
 from polyleaf.data.tables import frame_kind, series_kind
 from polyleaf.data.target_frames import read_target_input
 from polyleaf.model.file import read_model
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 RNG = np.random.default_rng(3)
 N = 120

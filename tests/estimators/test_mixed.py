@@ -4,8 +4,6 @@ import inspect
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
@@ -272,6 +270,8 @@ def test_integer_weights_are_repeated_rows():
 
 
 def test_predictions_are_the_kind_of_table_that_y_was(tmp_path):
+    pl = pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
     X, y = table()
     expected = mixed().fit(X, y).predict(X)
     assert isinstance(expected, dict)

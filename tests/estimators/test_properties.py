@@ -3,7 +3,6 @@
 import functools
 import gc
 
-import lightgbm
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
@@ -641,6 +640,7 @@ def our_error(friedman):
 
 def test_error_is_lightgbms(friedman, our_error):
     """With one output and the same parameters: within 2 %."""
+    lightgbm = pytest.importorskip("lightgbm")
     X, y, X_test, y_test = friedman
     peer = lightgbm.LGBMRegressor(
         n_estimators=100, max_depth=6, num_leaves=31, max_bin=255, reg_lambda=1.0, n_jobs=2, verbose=-1

@@ -1,4 +1,4 @@
-"""Tests that need a GPU; without CuPy or without a GPU they are skipped, and say so."""
+"""Tests that need a GPU have the marker `gpu`; without CuPy or without a GPU they are skipped, and say so."""
 
 from __future__ import annotations
 
@@ -16,3 +16,11 @@ def cupy():
     if n_devices == 0:
         pytest.skip("there is no GPU")
     return module
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that use the fixture: none can be forgotten."""
+    for item in items:
+        if "cupy" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.gpu)

@@ -20,7 +20,10 @@ MACROS = {
 }
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(.*?\)\s+)?(\w+)\(')
 
-pytestmark = pytest.mark.skipif(nvrtc.load() is None, reason="NVRTC is not installed (nvidia-cuda-nvrtc)")
+pytestmark = [
+    pytest.mark.python_only("NVRTC compiles the kernels of a GPU"),
+    pytest.mark.skipif(nvrtc.load() is None, reason="NVRTC is not installed (nvidia-cuda-nvrtc)"),
+]
 
 
 @pytest.mark.parametrize(

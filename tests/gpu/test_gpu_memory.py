@@ -11,7 +11,10 @@ import pytest
 from least_memory import least_memory
 from polyleaf.gpu.memory import GROUP, MOST_NODES, HistogramPlan, Layout, Shape, plan_histograms
 
-pytestmark = pytest.mark.cpu_only("plans are made without a GPU")
+pytestmark = [
+    pytest.mark.cpu_only("plans are made without a GPU"),
+    pytest.mark.python_only("plans are made without the core"),
+]
 
 GIB = 2**30
 

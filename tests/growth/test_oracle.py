@@ -43,7 +43,7 @@ from oracle import (
 )
 from problems import Kind, is_clear_cut, random_problem
 
-pytestmark = pytest.mark.cpu_only("the oracle is NumPy")
+pytestmark = [pytest.mark.cpu_only("the oracle is NumPy"), pytest.mark.python_only("the oracle is NumPy")]
 
 NA = -1  # a missing value in the tables of this file
 

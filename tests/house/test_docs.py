@@ -23,6 +23,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def _each(pages: list[Path]) -> pytest.MarkDecorator:
+def _each(pages: list[Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("page", pages, ids=_name)
 
 
@@ -128,7 +129,14 @@ def skip_without_gpu(markdown: str, name: str) -> None:
         pytest.skip(f"the examples of {name} were compiled, not run: {error}")
 
 
-@_each([page for page in EXECUTED if any(block.language == "python" for block in _blocks(page))])
+def pages_with_examples() -> list[Any]:
+    """Pages that have Python blocks; those for a GPU have the marker of its tests."""
+    pages = [page for page in EXECUTED if any(block.language == "python" for block in _blocks(page))]
+    for_a_gpu = {page for page in pages if FOR_A_GPU in page.read_text(encoding="utf-8")}
+    return [pytest.param(page, marks=[pytest.mark.gpu] if page in for_a_gpu else []) for page in pages]
+
+
+@_each(pages_with_examples())
 def test_examples_run_and_print_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +355,7 @@ def test_links_hold_in_the_repository(page: Path) -> None:
             assert (page.parent / link.split("#")[0]).is_file(), link
 
 
+@pytest.mark.python_only("the site is built from source files")
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     """Broken links and pages that are in no menu are warnings, too."""
     site = tmp_path / "site"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.cpu_only("looks at source files")
+pytestmark = [pytest.mark.cpu_only("looks at source files"), pytest.mark.python_only("looks at source files")]
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "polyleaf"

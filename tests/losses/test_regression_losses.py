@@ -1,6 +1,5 @@
 """The losses of regression beside the squared error: derivatives, best constants, ranges, scales, quality."""
 
-import lightgbm
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -509,6 +508,7 @@ PEERS = {
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_held_out_loss_is_that_of_lightgbm(objective):
     """Within 3 % of it, of a problem that leaves both far from a constant."""
+    lightgbm = pytest.importorskip("lightgbm")
     X, y = problem(objective, n=6000, d=1, seed=5, strength=3)
     y = y[:, 0]
     train, test = slice(0, 3000), slice(3000, None)

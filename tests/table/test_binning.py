@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from polyleaf.data.binning import bin_table
 
 pytestmark = pytest.mark.cpu_only("the bins of the core")
+
+hypothesis = pytest.importorskip("hypothesis")
+st = pytest.importorskip("hypothesis.strategies")
 
 TINY = 5e-324  # the smallest number above 0
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
@@ -107,8 +108,8 @@ def test_random_columns_get_at_most_max_bins_that_separate_values(seed):
         np.testing.assert_array_equal(matrix.codes(), expected_codes(column[:, np.newaxis], matrix))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
-@given(
+@hypothesis.settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@hypothesis.given(
     st.lists(st.floats(allow_infinity=False) | st.sampled_from([0.0, -0.0, 1.0, TINY, 1.7e308]), min_size=1),
     st.integers(2, 12),
 )
