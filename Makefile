@@ -4,7 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(wildcard core/*/*.cpp core/*/*.hpp src/polyleaf/rules/*.hpp) CMakeLists.txt pyproject.toml
+CPP := $(wildcard core/*/*.cpp core/*/*.hpp src/polyleaf/rules/*.hpp)
+SOURCES := $(CPP) CMakeLists.txt pyproject.toml
 
 .PHONY: demo test lint docs bench sanitize clean
 
@@ -20,6 +21,7 @@ lint: $(VENV)/.tested-with
 	$(BIN)/mypy
 
 # The variable keeps a note of the theme on its successor out of the output.
+	$(BIN)/clang-format --dry-run -Werror $(CPP) $(wildcard src/polyleaf/gpu/cuda/*.cuh)
 docs: $(VENV)/.tested-with
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
