@@ -106,8 +106,8 @@ extern "C" __global__ void sum_columns(const float* values, uint64 stride, const
   if (least != nullptr) least[static_cast<uint64>(blockIdx.x) * n_outputs + output] = polyleaf::to_float(smallest);
 }
 
-// The smallest power of two that numbers of this sum may be expressed in (core/quantize/fixed_point.cpp); a warp per output.
-// What is not finite is reported. `factor`: of squares of gradients in these units, in the score.
+// The smallest power of two that numbers of this sum may be expressed in (core/quantize/fixed_point.cpp); a warp per
+// output. What is not finite is reported. `factor`: of squares of gradients in these units, in the score.
 extern "C" __global__ void choose_units(const double* parts, int n_parts, int n_outputs, double limit,
                                         double weight_unit, const double* gain_weight, double* unit, double* scale,
                                         double* factor, const float* least, int* problems) {
