@@ -2,13 +2,19 @@
 
 #include "dense/leaf_filler.hpp"
 #include "leaves/leaf_values.hpp"
+#include "quantize/bounds.hpp"
 #include "search/histogram_search.hpp"
 
 namespace polyleaf {
 
 GrownTree DenseGrower::grow(const GrowTask& task, const GrowSettings& settings) {
   const SplitGradients& gradients = task.split_gradients;
-  quantize(gradients, settings.exact == ExactHessian::kEverywhere, settings.n_threads, payload_);
+  const LeafGradients& of_leaves = task.leaf_gradients;
+  const GradientBounds bounds = bounds_of(of_leaves, settings.n_threads);
+  const bool same = gradients.gradient == of_leaves.gradient && gradients.hessian == of_leaves.hessian &&
+                    gradients.weight == of_leaves.weight;
+  quantize(gradients, same ? bounds : bounds_of(gradients, settings.n_threads),
+           settings.exact == ExactHessian::kEverywhere, settings.n_threads, payload_);
   const std::vector<std::uint32_t>& rows = growth_.take_rows(task);
   const OutputTerms terms(payload_, settings.rules, gradients.gain_weight, gradients.unit);
   RootMoments moments;
@@ -17,7 +23,7 @@ GrownTree DenseGrower::grow(const GrowTask& task, const GrowSettings& settings) 
       *task.matrix, payload_, settings.rules, terms, rows,
       {settings.sparse, task.features, settings.histogram_bytes, settings.n_threads, moments, task.monotone},
       histograms_);
-  DenseLeafFiller filler(task, settings, payload_);
+  DenseLeafFiller filler(task, settings, bounds, payload_);
   GrownTree tree = growth_.run(task, settings, search, filler);
   if (task.delivery.raw != nullptr) add_to_raw(task, settings.n_threads, growth_.places(), tree);
   return tree;

@@ -8,7 +8,7 @@
 namespace polyleaf {
 
 void DenseLeafFiller::fill(const Order& order, const RowsInLeaves& places, GrownTree& tree) {
-  const std::vector<double> leaf_sums = fill_leaves(task_, settings_, places, tree);
+  const std::vector<double> leaf_sums = fill_leaves(task_, settings_, bounds_, places, tree);
   if (task_.renewal.level != nullptr) renew_leaves(task_, settings_.n_threads, places, tree);
   if (task_.monotone != nullptr) clip_leaves(order, payload_.gradient_unit, task_.learning_rate, tree);
   if (task_.output_gains) {

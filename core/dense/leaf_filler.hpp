@@ -3,21 +3,25 @@
 
 #include "growth/contract.hpp"
 #include "growth/leaf_filler.hpp"
+#include "quantize/bounds.hpp"
 #include "quantize/payload.hpp"
 
 namespace polyleaf {
 
 class DenseLeafFiller : public LeafFiller {
  public:
-  // `payload`: what the splits were found on; the bounds of its nodes are in its units.
-  DenseLeafFiller(const GrowTask& task, const GrowSettings& settings, const Payload& payload)
-      : task_(task), settings_(settings), payload_(payload) {}
+  // `bounds`: of the leaves' gradients. `payload`: what the splits were found on; the bounds of its nodes are in its
+  // units.
+  DenseLeafFiller(const GrowTask& task, const GrowSettings& settings, const GradientBounds& bounds,
+                  const Payload& payload)
+      : task_(task), settings_(settings), bounds_(bounds), payload_(payload) {}
 
   void fill(const Order& order, const RowsInLeaves& places, GrownTree& tree) override;
 
  private:
   const GrowTask& task_;
   const GrowSettings& settings_;
+  const GradientBounds& bounds_;
   const Payload& payload_;
 };
 

@@ -9,6 +9,7 @@
 #include "kernels/leaf.hpp"
 #include "kernels/predict.hpp"
 #include "kernels/score.hpp"
+#include "kernels/sum.hpp"
 
 namespace polyleaf {
 
@@ -21,6 +22,7 @@ namespace polyleaf {
   extern const LeafKernels kLeafKernels;           \
   extern const PredictKernels kPredictKernels;     \
   extern const ScoreKernels kScoreKernels;         \
+  extern const SumKernels kSumKernels;             \
   }
 POLYLEAF_DECLARE(baseline)
 #ifdef POLYLEAF_X86
@@ -41,6 +43,7 @@ struct Compiled {
   const LeafKernels* leaf;
   const PredictKernels* predict;
   const ScoreKernels* score;
+  const SumKernels* sum;
 };
 
 #define POLYLEAF_COMPILED(isa) \
@@ -51,7 +54,8 @@ struct Compiled {
    &isa::kHistogramKernels,    \
    &isa::kLeafKernels,         \
    &isa::kPredictKernels,      \
-   &isa::kScoreKernels}
+   &isa::kScoreKernels,        \
+   &isa::kSumKernels}
 constexpr Compiled kBaseline = POLYLEAF_COMPILED(baseline);
 #ifdef POLYLEAF_X86
 constexpr Compiled kAvx2 = POLYLEAF_COMPILED(avx2);
@@ -92,6 +96,8 @@ const LeafKernels& leaf_kernels() { return *selected()->leaf; }
 const PredictKernels& predict_kernels() { return *selected()->predict; }
 
 const ScoreKernels& score_kernels() { return *selected()->score; }
+
+const SumKernels& sum_kernels() { return *selected()->sum; }
 
 const char* kernels_in_use() { return selected()->name; }
 

@@ -10,49 +10,6 @@ namespace {
 
 constexpr std::size_t kLineCells = 64 / sizeof(std::uint16_t);  // of a sparse tile in a cache line
 
-// Of few outputs side by side, without weights: as long rows of eight, with sums of their own.
-constexpr int kFewOutputs = 32;
-
-float sum_few_magnitudes(const float* values, std::size_t begin, std::size_t end, int n_outputs, double* out) {
-  const auto n = static_cast<std::size_t>(n_outputs) * kLane;
-  double sums[kFewOutputs * kLane] = {0};
-  float least[kFewOutputs * kLane] = {0};
-  const float* v = values + begin * static_cast<std::size_t>(n_outputs);
-  for (; begin + kLane <= end; begin += kLane, v += n) {
-    for (std::size_t i = 0; i < n; ++i) {
-      sums[i] += __builtin_fabs(static_cast<double>(v[i]));
-      least[i] = v[i] < least[i] ? v[i] : least[i];
-    }
-  }
-  for (std::size_t i = 0; i < (end - begin) * static_cast<std::size_t>(n_outputs); ++i) {
-    sums[i] += __builtin_fabs(static_cast<double>(v[i]));
-    least[i] = v[i] < least[i] ? v[i] : least[i];
-  }
-  float smallest = 0.0f;
-  for (std::size_t i = 0; i < n; ++i) {
-    out[i % static_cast<std::size_t>(n_outputs)] += sums[i];
-    smallest = least[i] < smallest ? least[i] : smallest;
-  }
-  return smallest;
-}
-
-float sum_magnitudes(const float* values, std::size_t stride, const double* weight, std::size_t begin, std::size_t end,
-                     int n_outputs, double* out) {
-  if (weight == nullptr && stride == static_cast<std::size_t>(n_outputs) && n_outputs <= kFewOutputs)
-    return sum_few_magnitudes(values, begin, end, n_outputs, out);
-  float least = 0.0f;
-  for (std::size_t row = begin; row < end; ++row) {
-    const float* v = values + row * stride;
-    const double w = weight != nullptr ? weight[row] : 1.0;
-    if (w == 0.0) continue;  // not in the sample
-    for (int j = 0; j < n_outputs; ++j) {
-      out[j] += w * __builtin_fabs(static_cast<double>(v[j]));
-      least = v[j] < least ? v[j] : least;
-    }
-  }
-  return least;
-}
-
 void quantize_run(const float* values, const double* scale, int n, bool weighted, double weight, std::int32_t* out) {
   if (weighted) {
     for (int j = 0; j < n; ++j) out[j] = to_int32(weight * round_even(static_cast<double>(values[j]) * scale[j]));
@@ -283,8 +240,8 @@ void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::siz
 }  // namespace
 
 extern const HistogramKernels kHistogramKernels;
-const HistogramKernels kHistogramKernels = {sum_magnitudes, quantize, accumulate, sum_payload,
-                                            sum_groups,     unpack,   subtract,   rest_of_bins};
+const HistogramKernels kHistogramKernels = {quantize, accumulate, sum_payload, sum_groups,
+                                            unpack,   subtract,   rest_of_bins};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

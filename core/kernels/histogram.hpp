@@ -74,9 +74,6 @@ struct GroupTile {
 };
 
 struct HistogramKernels {
-  // Adds weighted magnitudes to out; returns the smallest value.
-  float (*sum_magnitudes)(const float* values, std::size_t stride, const double* weight, std::size_t begin,
-                          std::size_t end, int n_outputs, double* out);
   void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
   void (*accumulate)(const AccumulateTile& tile);
   // Adds the vectors of the rows to out.

@@ -1,10 +1,8 @@
-// What leaves sum of their rows, and what they add to the scores.
+// What leaves add to the scores.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-
-#include "rules/curvature.hpp"
 
 namespace polyleaf {
 
@@ -15,9 +13,6 @@ struct LeafKernels {
   // Adds the same values to some rows.
   void (*add_to_rows)(const double* value, int n, const std::uint32_t* rows, std::size_t n_rows, std::size_t stride,
                       double* out);
-  // Adds some rows, weighted, to `sums` (per output), and a term of them to `terms`; one of both may be null.
-  void (*sum_rows)(const float* values, std::size_t stride, const double* weight, const std::uint32_t* rows,
-                   std::size_t n_rows, int n_outputs, double* sums, Term term, double* terms);
 };
 
 // Of the instruction set in use (kernels/dispatch.hpp).

@@ -1,22 +1,30 @@
 #include "label_sparse/gradients.hpp"
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/order_free.hpp"
 #include "quantize/fixed_point.hpp"
 
 namespace polyleaf {
 
 LabelGradients round_gradients(const SparseLabels& labels, const double* weight, double reg_alpha) {
   const FixedPoint grid(weight, labels.n_rows());
-  std::vector<double> total(labels.n_outputs(), 0.0);
-  for (std::size_t row = 0; row < labels.n_rows(); ++row)
-    for (const LabelCell& cell : labels.cells(row))
-      total[static_cast<std::size_t>(cell.output)] +=
-          (weight != nullptr ? weight[row] : 1.0) * std::fabs(static_cast<double>(cell.gradient()));
+  const auto each_magnitude = [&](auto&& visit) {
+    for (std::size_t row = 0; row < labels.n_rows(); ++row)
+      for (const LabelCell& cell : labels.cells(row))
+        visit(static_cast<std::size_t>(cell.output),
+              (weight != nullptr ? weight[row] : 1.0) * std::fabs(static_cast<double>(cell.gradient())));
+  };
+  std::vector<double> largest(labels.n_outputs(), 0.0);
+  each_magnitude([&](std::size_t j, double magnitude) { largest[j] = std::max(largest[j], magnitude); });
+  const SumGrids grids(largest, labels.n_rows());
+  std::vector<ExactSum> total(labels.n_outputs());
+  each_magnitude([&](std::size_t j, double magnitude) { total[j].add(magnitude, {grids.coarse[j], grids.fine[j]}); });
   LabelGradients out;
   std::vector<double> scale(labels.n_outputs());
   for (std::size_t j = 0; j < labels.n_outputs(); ++j) {
-    const double unit = grid.unit(total[j]);
+    const double unit = grid.unit(total[j].value());
     scale[j] = grid.weight_unit / unit;
     out.factor.push_back(unit * unit);
     out.alpha.push_back(reg_alpha / unit);

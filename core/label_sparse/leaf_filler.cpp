@@ -1,10 +1,12 @@
 #include "label_sparse/leaf_filler.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "base/threads.hpp"
 #include "leaves/leaf_values.hpp"
+#include "rules/exact_sum.hpp"
 
 namespace polyleaf {
 
@@ -13,23 +15,31 @@ void LabelLeafFiller::fill(const Order&, const RowsInLeaves& places, GrownTree& 
   const double* weights = task_.leaf_gradients.weight;
   tree.values.assign(places.leaves.size() * width, 0.0f);
   tree.cover.assign(tree.feature.size(), 0.0);
+  double largest_weight = 1.0, largest = 0.0;  // of the rows, and of their gradients
+  if (weights != nullptr) largest_weight = *std::max_element(weights, weights + labels_.n_rows());
+  for (std::size_t row = 0; row < labels_.n_rows(); ++row)
+    for (const LabelCell& cell : labels_.cells(row))
+      largest = std::max(largest, std::fabs(static_cast<double>(cell.gradient())));
+  const auto n_rows = static_cast<double>(labels_.n_rows());
+  const SumGrid grid = sum_grid(largest * largest_weight, n_rows), weight_grid = sum_grid(largest_weight, n_rows);
   parallel_for(settings_.n_threads, places.leaves.size(), [&](std::size_t leaf, int) {
     const std::int32_t* outputs = tree.outputs.data() + leaf * width;
-    std::vector<double> gradient(width, 0.0);
-    double hessian = 0.0;
+    std::vector<ExactSum> gradient(width);
+    ExactSum total_weight;
     for (std::size_t i = places.leaves[leaf].begin; i < places.leaves[leaf].end; ++i) {
       const std::uint32_t row = places.rows[i];
       const double weight = weights != nullptr ? weights[row] : 1.0;
-      hessian += weight;
+      total_weight.add(weight, weight_grid);
       for (const LabelCell& cell : labels_.cells(row)) {
         const std::int32_t* found = std::lower_bound(outputs, outputs + width, cell.output);
         if (found != outputs + width && *found == cell.output)
-          gradient[static_cast<std::size_t>(found - outputs)] += weight * static_cast<double>(cell.gradient());
+          gradient[static_cast<std::size_t>(found - outputs)].add(weight * static_cast<double>(cell.gradient()), grid);
       }
     }
+    const double hessian = total_weight.value();
     tree.cover[places.leaves[leaf].node] = hessian;
     for (std::size_t i = 0; i < width; ++i) {
-      const double shrunk = soft_threshold(gradient[i], settings_.rules.reg_alpha);
+      const double shrunk = soft_threshold(gradient[i].value(), settings_.rules.reg_alpha);
       tree.values[leaf * width + i] =
           stored_value(task_.learning_rate * leaf_value(shrunk, hessian + settings_.rules.reg_lambda));
     }

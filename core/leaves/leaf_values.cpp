@@ -6,6 +6,7 @@
 #include "base/threads.hpp"
 #include "gradients/full_hessian.hpp"
 #include "kernels/leaf.hpp"
+#include "leaves/leaf_sums.hpp"
 #include "rules/curvature.hpp"
 
 namespace polyleaf {
@@ -18,36 +19,17 @@ int threads_for(const GrowTask& task, int n_threads) {
   return cells < kParallelGathers ? 1 : n_threads;
 }
 
-// Eq. 13: the Newton step with the full Hessian of the softmax.
-std::vector<double> exact_values(const Gradients& in, const std::uint32_t* rows, const LeafRows& leaf,
-                                 const double* gradient_sums, const Rules& rules) {
-  const auto d = static_cast<std::size_t>(in.n_outputs);
-  std::vector<double> hessian(triangle(d), 0.0);
-  std::vector<double> of_row(triangle(d));
-  for (std::size_t i = leaf.begin; i < leaf.end; ++i) {
-    const std::size_t row = rows[i];
-    softmax_hessian(in.gradient + row * in.gradient_stride, in.label[row], in.n_outputs, of_row.data());
-    const double weight = in.weight != nullptr ? in.weight[row] : 1.0;
-    for (std::size_t e = 0; e < hessian.size(); ++e) hessian[e] += weight * of_row[e];
-  }
-  for (std::size_t j = 0; j < d; ++j) hessian[triangle(j + 1) - 1] += rules.reg_lambda;
+// Eq. 13: the Newton step with the full Hessian, of which the lower triangle is given.
+std::vector<double> exact_values(std::vector<double> hessian, const double* gradient_sums, int n_outputs,
+                                 double reg_lambda) {
+  const auto d = static_cast<std::size_t>(n_outputs);
+  for (std::size_t j = 0; j < d; ++j) hessian[triangle(j + 1) - 1] += reg_lambda;
   std::vector<double> value(gradient_sums, gradient_sums + d);
-  if (!cholesky(hessian.data(), in.n_outputs)) return std::vector<double>(d, 0.0);
-  solve_lower(hessian.data(), in.n_outputs, value.data());
-  solve_upper(hessian.data(), in.n_outputs, value.data());
+  if (!cholesky(hessian.data(), n_outputs)) return std::vector<double>(d, 0.0);
+  solve_lower(hessian.data(), n_outputs, value.data());
+  solve_upper(hessian.data(), n_outputs, value.data());
   for (double& v : value) v = -v;
   return value;
-}
-
-// Adds gradients (d), then Hessians (d, if there are any of each output).
-void sum_gradients(const Gradients& in, const std::uint32_t* rows, std::size_t n_rows, double* out) {
-  double* hessians = out + in.n_outputs;
-  const bool by_rule = in.hessian == nullptr && in.hessian_rule != Term::kItself;
-  leaf_kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows, n_rows, in.n_outputs, out, in.hessian_rule,
-                          by_rule ? hessians : nullptr);
-  if (in.hessian != nullptr)
-    leaf_kernels().sum_rows(in.hessian, in.hessian_stride, in.weight, rows, n_rows, in.n_outputs, hessians,
-                            Term::kItself, nullptr);
 }
 
 void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, std::size_t leaf, std::size_t row) {
@@ -68,29 +50,14 @@ bool has_own_hessian(const Gradients& in) { return in.hessian != nullptr || in.h
 
 float stored_value(double value) { return static_cast<float>(std::clamp(value, -kLargest, kLargest)); }
 
-std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settings, const RowsInLeaves& places,
-                                GrownTree& tree) {
+std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settings, const GradientBounds& bounds,
+                                const RowsInLeaves& places, GrownTree& tree) {
   const LeafGradients& in = task.leaf_gradients;
-  const std::uint32_t* rows = places.rows;
   const std::vector<LeafRows>& leaves = places.leaves;
   const auto d = static_cast<std::size_t>(in.n_outputs);
-  // Sums are taken chunk by chunk and added up in their order: the threads do not matter.
-  const std::vector<RowChunk> chunks = row_chunks(leaves);
-  const std::size_t stride = 2 * d + 1;  // gradients, Hessians, weight
-  std::vector<double> sums(chunks.size() * stride, 0.0);
-  parallel_for(threads_for(task, settings.n_threads), chunks.size(), [&](std::size_t c, int) {
-    const std::uint32_t* chunk = rows + chunks[c].begin;
-    const std::size_t n = chunks[c].end - chunks[c].begin;
-    double* out = sums.data() + c * stride;
-    sum_gradients(in, chunk, n, out);
-    double weight = in.weight == nullptr ? static_cast<double>(n) : 0.0;
-    if (in.weight != nullptr)
-      for (std::size_t i = 0; i < n; ++i) weight += in.weight[chunk[i]];
-    out[2 * d] = weight;
-  });
-  std::vector<double> total(leaves.size() * stride, 0.0);
-  for (std::size_t c = 0; c < chunks.size(); ++c)
-    for (std::size_t k = 0; k < stride; ++k) total[chunks[c].leaf * stride + k] += sums[c * stride + k];
+  const LeafSums sums(in, bounds);
+  const std::size_t stride = sums.stride();
+  const std::vector<double> total = sums.sum(places, threads_for(task, settings.n_threads));
 
   tree.cover.assign(tree.feature.size(), 0.0);
   for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) tree.cover[leaves[leaf].node] = total[leaf * stride + 2 * d];
@@ -99,7 +66,8 @@ std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settin
   if (settings.exact != ExactHessian::kNowhere) {
     parallel_for(settings.n_threads, leaves.size(), [&](std::size_t leaf, int) {
       const std::vector<double> value =
-          exact_values(in, rows, leaves[leaf], total.data() + leaf * stride, settings.rules);
+          exact_values(sums.full_hessian(places, leaves[leaf]), total.data() + leaf * stride, in.n_outputs,
+                       settings.rules.reg_lambda);
       for (std::size_t j = 0; j < d; ++j) tree.values[leaf * d + j] = stored_value(task.learning_rate * value[j]);
     });
     return total;

@@ -5,6 +5,7 @@
 
 #include "base/threads.hpp"
 #include "leaves/leaf_values.hpp"
+#include "rules/exact_sum.hpp"
 
 namespace polyleaf {
 namespace {
@@ -81,31 +82,38 @@ double residual_quantile(std::vector<double>& residuals, double level) {
 
 double residual_quantile(std::vector<WeightedResidual>& residuals, double level) {
   if (residuals.empty()) return 0;
-  double total = 0;
-  for (const WeightedResidual& one : residuals) total += one.weight;
+  double largest = 0;
+  for (const WeightedResidual& one : residuals) largest = std::max(largest, one.weight);
+  const SumGrid grid = sum_grid(largest, static_cast<double>(residuals.size()));
+  const auto sum_of = [&](auto from, auto to) {
+    ExactSum sum;
+    for (; from != to; ++from) sum.add(from->weight, grid);
+    return sum;
+  };
+  const double total = sum_of(residuals.begin(), residuals.end()).value();
   const double target = level * total;
   const double slack = kRounding * total;
   // The wanted residual is in [begin, end); all before are lower, all behind are not, and `below` weigh the former.
   auto begin = residuals.begin();
   auto end = residuals.end();
-  double below = 0;
+  ExactSum below;
   while (end - begin > static_cast<std::ptrdiff_t>(kFew)) {
     const auto middle = begin + (end - begin) / 2;
     std::nth_element(begin, middle, end, lower);
-    double half = 0;
-    for (auto one = begin; one != middle; ++one) half += one->weight;
-    if (below + half >= target - slack) {
+    ExactSum half = sum_of(begin, middle);
+    half.add(below);
+    if (half.value() >= target - slack) {
       end = middle;
     } else {
-      below += half;
+      below = half;
       begin = middle;
     }
   }
   std::sort(begin, end, lower);
   for (auto one = begin; one != end; ++one) {
-    below += one->weight;
-    if (below < target - slack && one + 1 != residuals.end()) continue;
-    if (below > target + slack || one + 1 == residuals.end()) return one->residual;
+    below.add(one->weight, grid);
+    if (below.value() < target - slack && one + 1 != residuals.end()) continue;
+    if (below.value() > target + slack || one + 1 == residuals.end()) return one->residual;
     const auto next = one + 1 != end ? one + 1 : std::min_element(end, residuals.end(), lower);
     return 0.5 * (one->residual + next->residual);
   }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/order_free.hpp"
+
 namespace polyleaf {
 namespace {
 
@@ -30,7 +32,7 @@ double weight_grid(const double* weight, std::size_t n, double total) {
 
 FixedPoint::FixedPoint(const double* weight, std::size_t n_rows, int bits, bool at_random) {
   if (weight != nullptr) {
-    for (std::size_t row = 0; row < n_rows; ++row) total_weight += weight[row];
+    total_weight = order_free_sum(n_rows, [&](std::size_t row) { return weight[row]; });
     weight_unit = weight_grid(weight, n_rows, total_weight);
   }
   // Rounding moves each row by at most a half, before and after its weight is applied; by up to 1 at random.

@@ -6,8 +6,11 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "base/order_free.hpp"
 #include "base/threads.hpp"
 #include "kernels/histogram.hpp"
+#include "kernels/sum.hpp"
+#include "quantize/bounds.hpp"
 #include "quantize/fixed_point.hpp"
 
 namespace polyleaf {
@@ -72,50 +75,73 @@ void NodeRows::take(const Payload& payload, const std::uint32_t* rows, std::size
 
 namespace {
 
-// Calls body(begin, end, block) for blocks of rows.
+// Calls body(begin, end, thread) for blocks of rows.
 template <class Body>
 void over_blocks(std::size_t n_rows, int n_threads, Body&& body) {
-  parallel_for(n_threads, (n_rows + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int) {
-    body(block * kBlockRows, std::min(n_rows, (block + 1) * kBlockRows), block);
+  parallel_for(n_threads, (n_rows + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int thread) {
+    body(block * kBlockRows, std::min(n_rows, (block + 1) * kBlockRows), static_cast<std::size_t>(thread));
   });
 }
 
-// Weighted magnitudes of the gradients (d) and of the Hessian's entries, summed in an order that does not depend on the
-// threads.
-std::vector<double> sum_magnitudes(const Gradients& in, std::size_t n_entries, int n_threads, bool& positive) {
+// Sums of a block of rows: both parts of each.
+struct BlockSums {
+  std::vector<double> coarse, fine;
+  explicit BlockSums(std::size_t n) : coarse(n, 0.0), fine(n, 0.0) {}
+  RowSums of(const SumGrids& grids, std::size_t first) {
+    return {grids.coarse.data() + first, grids.fine.data() + first, coarse.data() + first, fine.data() + first};
+  }
+};
+
+// Weighted magnitudes of the gradients (d) and of the Hessian's entries, summed over all rows.
+std::vector<double> sum_magnitudes(const Gradients& in, const GradientBounds& bounds, std::size_t n_entries,
+                                   int n_threads, bool& positive) {
   const auto d = static_cast<std::size_t>(in.n_outputs);
   const std::size_t size = d + n_entries;
-  const std::size_t n_blocks = (in.n_rows + kBlockRows - 1) / kBlockRows;
-  std::vector<double> sums(n_blocks * size, 0.0);
-  std::vector<float> least(n_blocks, 0.0f);
-  over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t block) {
-    double* out = sums.data() + block * size;
-    histogram_kernels().sum_magnitudes(in.gradient, in.gradient_stride, in.weight, begin, end, in.n_outputs, out);
-    if (n_entries == d && in.hessian != nullptr) {
-      least[block] = histogram_kernels().sum_magnitudes(in.hessian, in.hessian_stride, in.weight, begin, end,
-                                                        in.n_outputs, out + d);
+  const bool diagonal = n_entries == d && in.hessian != nullptr;
+  std::vector<double> largest = bounds.gradient;
+  if (diagonal) largest.insert(largest.end(), bounds.hessian.begin(), bounds.hessian.end());
+  largest.resize(size, bounds.weight);  // entries of a full Hessian are within 1
+  const SumGrids grids(largest, in.n_rows);
+  std::vector<BlockSums> of_thread(static_cast<std::size_t>(std::max(n_threads, 1)), BlockSums(size));
+  std::vector<float> least(of_thread.size(), 0.0f);
+  over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t thread) {
+    BlockSums& sums = of_thread[thread];
+    sum_kernels().sum_magnitudes({in.gradient, in.gradient_stride, in.weight, in.n_outputs}, begin, end,
+                                 sums.of(grids, 0));
+    if (diagonal) {
+      const float smallest = sum_kernels().sum_magnitudes({in.hessian, in.hessian_stride, in.weight, in.n_outputs},
+                                                          begin, end, sums.of(grids, d));
+      least[thread] = std::min(least[thread], smallest);
     } else if (n_entries > 0) {
       std::vector<double> entry(n_entries);
       for (std::size_t row = begin; row < end; ++row) {
         softmax_hessian(in.gradient + row * in.gradient_stride, in.label[row], in.n_outputs, entry.data());
         const double weight = in.weight != nullptr ? in.weight[row] : 1.0;
-        for (std::size_t e = 0; e < n_entries; ++e) out[d + e] += weight * std::fabs(entry[e]);
+        for (std::size_t e = d; e < size; ++e)
+          add_exactly(weight * std::fabs(entry[e - d]), grids.coarse[e], grids.fine[e], sums.coarse[e], sums.fine[e]);
       }
     }
   });
   positive = std::all_of(least.begin(), least.end(), [](float value) { return value >= 0; });
-  std::vector<double> total(size, 0.0);
-  for (std::size_t block = 0; block < n_blocks; ++block)
-    for (std::size_t c = 0; c < size; ++c) total[c] += sums[block * size + c];
-  for (const double t : total)
-    if (!std::isfinite(t)) throw std::overflow_error("the gradients are not finite");
+  std::vector<double> total(size);
+  for (std::size_t c = 0; c < size; ++c) {
+    ExactSum sum;
+    for (const BlockSums& of : of_thread) sum.add({of.coarse[c], of.fine[c]});
+    total[c] = sum.value();
+    if (!std::isfinite(total[c])) throw std::overflow_error("the gradients are not finite");
+  }
   return total;
 }
 
 // Of all rows, weighted; a shared Hessian is positive.
 double sum_curvature(const Gradients& in) {
-  double sum = 0.0;
-  const float least = histogram_kernels().sum_magnitudes(in.curvature, 1, in.weight, 0, in.n_rows, 1, &sum);
+  const WeightedRows rows{in.curvature, 1, in.weight, 1};
+  std::vector<double> largest(1, 0.0);
+  sum_kernels().largest_magnitudes(rows, 0, in.n_rows, largest.data());
+  const SumGrids grids(largest, in.n_rows);
+  BlockSums sums(1);
+  const float least = sum_kernels().sum_magnitudes(rows, 0, in.n_rows, sums.of(grids, 0));
+  const double sum = sums.coarse[0] + sums.fine[0];
   if (!std::isfinite(sum)) throw std::overflow_error("the Hessian is not finite");
   if (least < 0) throw std::domain_error("the mean Hessian of a row is negative: it cannot stand for all outputs");
   return sum;
@@ -183,7 +209,7 @@ void quantize_tiles(const Gradients& in, const Scales& scales, int n_threads, Pa
 
 }  // namespace
 
-void quantize(const Gradients& in, bool full, int n_threads, Payload& payload) {
+void quantize(const Gradients& in, const GradientBounds& bounds, bool full, int n_threads, Payload& payload) {
   const HessianKind kind = full                                              ? HessianKind::kFull
                            : in.hessian != nullptr                           ? HessianKind::kDiagonal
                            : in.weight != nullptr || in.curvature != nullptr ? HessianKind::kShared
@@ -196,7 +222,7 @@ void quantize(const Gradients& in, bool full, int n_threads, Payload& payload) {
   if (payload.data.size() != size) payload.data = Buffer<std::int32_t>(size);
 
   const std::size_t n_entries = full ? triangle(d) : kind == HessianKind::kDiagonal ? d : 0;
-  const std::vector<double> total = sum_magnitudes(in, n_entries, n_threads, payload.hessian_is_positive);
+  const std::vector<double> total = sum_magnitudes(in, bounds, n_entries, n_threads, payload.hessian_is_positive);
   const FixedPoint grid(in.weight, n, payload.layout.sum_bits(), payload.layout.packed);
   Scales scales;
   scales.weight = 1.0 / grid.weight_unit;

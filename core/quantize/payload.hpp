@@ -63,6 +63,8 @@ constexpr std::size_t kLeastPackedRows = 8192;
 constexpr std::size_t kMostPackedRows = 262144;
 PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, std::size_t n_rows, bool weighted);
 
+struct GradientBounds;
+
 struct Payload {
   PayloadLayout layout;
   std::size_t n_rows = 0;
@@ -98,8 +100,8 @@ class NodeRows {
 };
 
 // Throws std::overflow_error when a gradient or Hessian is not finite.
-// `payload` is reused between rounds.
+// `bounds` are those of the gradients (quantize/bounds.hpp). `payload` is reused between rounds.
 // With `full` the payload holds full Hessians.
-void quantize(const Gradients& gradients, bool full, int n_threads, Payload& payload);
+void quantize(const Gradients& gradients, const GradientBounds& bounds, bool full, int n_threads, Payload& payload);
 
 }  // namespace polyleaf

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/order_free.hpp"
 #include "base/threads.hpp"
-#include "kernels/leaf.hpp"
+#include "kernels/sum.hpp"
 #include "rules/curvature.hpp"
 #include "search/category_order.hpp"
 
@@ -62,17 +63,35 @@ RootMoments root_moments(const Gradients& in, const std::vector<std::uint32_t>& 
   constexpr std::size_t kChunkRows = 4096;
   const auto d = static_cast<std::size_t>(in.n_outputs);
   const std::size_t n_chunks = (rows.size() + kChunkRows - 1) / kChunkRows;
-  std::vector<double> sums(n_chunks * d, 0.0);
-  parallel_for(rows.size() * d < kParallelWork ? 1 : n_threads, n_chunks, [&](std::size_t chunk, int) {
-    const std::size_t begin = chunk * kChunkRows;
-    leaf_kernels().sum_rows(in.gradient, in.gradient_stride, in.weight, rows.data() + begin,
-                            std::min(kChunkRows, rows.size() - begin), in.n_outputs, nullptr, Term::kSquare,
-                            sums.data() + chunk * d);
+  const int threads = rows.size() * d < kParallelWork ? 1 : n_threads;
+  std::vector<std::vector<double>> coarse(static_cast<std::size_t>(std::max(threads, 1)), std::vector<double>(d, 0.0));
+  std::vector<std::vector<double>> fine = coarse, largest = coarse;
+  parallel_for(threads, n_chunks, [&](std::size_t chunk, int thread) {
+    std::vector<double>& most = largest[static_cast<std::size_t>(thread)];
+    for (std::size_t i = chunk * kChunkRows; i < std::min(rows.size(), (chunk + 1) * kChunkRows); ++i) {
+      const float* gradient = in.gradient + rows[i] * in.gradient_stride;
+      const double weight = in.weight != nullptr ? in.weight[rows[i]] : 1.0;
+      for (std::size_t j = 0; j < d; ++j)
+        most[j] = std::max(most[j], weight * term_of(Term::kSquare, static_cast<double>(gradient[j])));
+    }
+  });
+  for (const std::vector<double>& other : largest)
+    for (std::size_t j = 0; j < d; ++j) largest[0][j] = std::max(largest[0][j], other[j]);
+  const SumGrids grids(largest[0], rows.size());
+  parallel_for(threads, n_chunks, [&](std::size_t chunk, int thread) {
+    const std::size_t begin = chunk * kChunkRows, at = static_cast<std::size_t>(thread);
+    const RowSums squares{grids.coarse.data(), grids.fine.data(), coarse[at].data(), fine[at].data()};
+    sum_kernels().sum_rows({in.gradient, in.gradient_stride, in.weight, in.n_outputs}, rows.data() + begin,
+                           std::min(kChunkRows, rows.size() - begin), nullptr, Term::kSquare, &squares);
   });
   RootMoments out;
-  out.squared_gradient.assign(d, 0.0);
-  for (std::size_t i = 0; i < sums.size(); ++i) out.squared_gradient[i % d] += sums[i];
-  for (const std::uint32_t row : rows) out.weight += in.weight != nullptr ? in.weight[row] : 1.0;
+  for (std::size_t j = 0; j < d; ++j) {
+    ExactSum sum;
+    for (std::size_t t = 0; t < coarse.size(); ++t) sum.add({coarse[t][j], fine[t][j]});
+    out.squared_gradient.push_back(sum.value());
+  }
+  out.weight = static_cast<double>(rows.size());
+  if (in.weight != nullptr) out.weight = order_free_sum(rows.size(), [&](std::size_t i) { return in.weight[rows[i]]; });
   return out;
 }
 

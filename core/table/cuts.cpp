@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/buffer.hpp"
+#include "base/order_free.hpp"
 #include "base/threads.hpp"
 #include "rules/cut_choice.hpp"
 
@@ -282,9 +283,7 @@ std::vector<Panel> cut_into_panels(std::size_t n_columns, std::size_t most, std:
 }  // namespace
 
 std::vector<std::int64_t> weight_units(const double* weight, std::size_t n) {
-  double total = 0;
-  for (std::size_t i = 0; i < n; ++i)
-    if (weight[i] > 0) total += weight[i];
+  const double total = order_free_sum(n, [&](std::size_t i) { return weight[i] > 0 ? weight[i] : 0.0; });
   if (!std::isfinite(total)) throw std::invalid_argument("the sum of the weights is not finite");
   int exponent;  // total < 2^exponent
   std::frexp(total, &exponent);

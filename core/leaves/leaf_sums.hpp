@@ -1,0 +1,34 @@
+// What leaf values are made of: sums over the rows of each leaf, which no order of the rows changes.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/order_free.hpp"
+#include "gradients/gradient_arrays.hpp"
+#include "growth/leaf_rows.hpp"
+#include "quantize/bounds.hpp"
+
+namespace polyleaf {
+
+class LeafSums {
+ public:
+  // `bounds` are those of the gradients.
+  LeafSums(const Gradients& gradients, const GradientBounds& bounds);
+
+  // Leaf by leaf: gradients (d), Hessians (d; 0 if they are the weight), weight.
+  std::vector<double> sum(const RowsInLeaves& places, int n_threads) const;
+  // The lower triangle of the full Hessian of one leaf.
+  std::vector<double> full_hessian(const RowsInLeaves& places, const LeafRows& leaf) const;
+  std::size_t stride() const { return 2 * static_cast<std::size_t>(in_.n_outputs) + 1; }
+
+ private:
+  struct Parts;
+  void add_chunk(const std::uint32_t* rows, std::size_t n_rows, Parts& parts) const;
+
+  const Gradients& in_;
+  SumGrids gradient_grids_, hessian_grids_;
+  SumGrid weight_grid_;
+};
+
+}  // namespace polyleaf
