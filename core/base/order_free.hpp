@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "rules/exact_sum.hpp"
@@ -20,6 +21,25 @@ double order_free_sum(std::size_t n, Term&& term) {
   for (std::size_t i = 0; i < n; ++i) sum.add(term(i), grid);
   return sum.value();
 }
+
+// A matrix of numbers, and the weights of its rows or, with as many columns, of its cells; null: 1. Rows are `stride`
+// numbers apart.
+template <class Number>
+struct WeightedMatrix {
+  const Number* values;
+  std::size_t stride;
+  std::size_t n_rows;
+  std::size_t n_columns;
+  const double* weight;
+  std::size_t weight_stride;  // 0: one of a row
+};
+
+// Per column: the weighted sum of its numbers, or of their squares.
+std::vector<double> column_sums(const WeightedMatrix<float>& matrix, bool squares, int n_threads);
+std::vector<double> column_sums(const WeightedMatrix<double>& matrix, bool squares, int n_threads);
+
+// Per group: the sum of its numbers; null: of ones. `group` is that of each number.
+std::vector<double> group_sums(const double* values, const std::int32_t* group, std::size_t n, std::size_t n_groups);
 
 // Grids of several sums, side by side.
 struct SumGrids {

@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
   using namespace polyleaf;
   m.doc() = "The hot loops of polyleaf. Private: its functions change without notice.";
   nb::set_leak_warnings(false);
+  bind_sums(m);
   bind_table(m);
   bind_gradients(m);
   bind_growth(m);

@@ -5,6 +5,7 @@
 
 namespace polyleaf {
 
+void bind_sums(nanobind::module_& m);
 void bind_table(nanobind::module_& m);
 void bind_gradients(nanobind::module_& m);
 void bind_growth(nanobind::module_& m);

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_total, check_weights
+from polyleaf.data.sums import group_sums
 from polyleaf.data.targets import TargetCoding
 
 Cells = npt.NDArray[np.float32]
@@ -209,7 +210,7 @@ def _factors(
 ) -> FloatArray:
     """Return the weight of each class."""
     if isinstance(wanted, str):
-        total = np.bincount(codes, weight, len(classes)).astype(np.float64)
+        total = group_sums(weight, codes, len(classes))
         balanced = np.ones(len(classes))
         np.divide(total.sum(), len(classes) * total, out=balanced, where=total > 0)
         return balanced

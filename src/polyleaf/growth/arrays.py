@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.sums import column_sums
 
 _VECTOR = 16  # the core multiplies by columns of whole vectors
 
@@ -99,9 +100,7 @@ class CpuArrays:
 
     def column_squares(self, values: FloatMatrix, weight: FloatArray | None) -> FloatArray:
         """Return, per output, the sum over the rows of weighted squares."""
-        if weight is None:
-            return np.asarray(np.einsum("ij,ij->j", values, values, dtype=np.float64))
-        return np.asarray(np.einsum("i,ij,ij->j", weight, values, values, dtype=np.float64))
+        return column_sums(values, weight, squares=True, n_threads=self.n_threads)
 
     def take(self, values: FloatMatrix, outputs: npt.NDArray[np.intp]) -> FloatMatrix:
         """Return some outputs."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sums import weighted_mean
 from polyleaf.losses.base import RAREST_SHARE, Gradients, OnTheWay
 from polyleaf.losses.one_pass import OnePassLoss
 
@@ -19,7 +20,7 @@ class BinaryCrossEntropy(OnePassLoss):
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the log-odds of each label."""
-        share = np.asarray(np.average(y, axis=0, weights=weight), dtype=np.float64)
+        share = weighted_mean(y, weight)
         share = np.clip(share, RAREST_SHARE, 1.0 - RAREST_SHARE)
         return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
 

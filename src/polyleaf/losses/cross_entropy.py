@@ -6,6 +6,7 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sums import group_sums
 from polyleaf.losses.base import RAREST_SHARE, Gradients, OnTheWay
 from polyleaf.losses.one_pass import OnePassLoss
 
@@ -29,7 +30,7 @@ class CrossEntropy(OnePassLoss):
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the logarithm of each class's share."""
-        share = np.bincount(y, weights=weight, minlength=self.n_outputs)
+        share = group_sums(weight, y, self.n_outputs)
         share = share / share.sum()
         return np.asarray(np.log(np.maximum(share, RAREST_SHARE)), dtype=np.float64)
 

@@ -48,7 +48,7 @@ class Huber(Loss):
     def _minimum(self, y: Array, weight: FloatArray | None) -> float:
         """Return where the derivative, which ascends, changes its sign."""
         weight = np.ones(len(y)) if weight is None else weight
-        order = np.argsort(y[weight > 0], kind="stable")
+        order = np.lexsort((weight[weight > 0], y[weight > 0]))
         if len(order) == 0:
             return 0.0
         values, weight = y[weight > 0][order], weight[weight > 0][order] / weight.max()

@@ -6,8 +6,9 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sums import weighted_mean
 from polyleaf.losses.base import Gradients, Loss, Workspace
-from polyleaf.losses.weighted import observed_range, weighted_mean, weighted_variance
+from polyleaf.losses.weighted import observed_range, weighted_variance
 
 # The exponential of a larger score leaves the range of float64.
 LARGEST_SCORE = 700.0

@@ -6,6 +6,7 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sums import weighted_mean
 from polyleaf.losses.base import Gradients, OnTheWay
 from polyleaf.losses.one_pass import OnePassLoss
 from polyleaf.losses.units import squares_of_units, units_of_residuals
@@ -26,7 +27,7 @@ class SquaredError(OnePassLoss):
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the weighted mean of each target."""
-        return _mean(y, weight)
+        return weighted_mean(y, weight)
 
     def scales(
         self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
@@ -36,8 +37,8 @@ class SquaredError(OnePassLoss):
         self.unit = units_of_residuals(least, most, base)
         if not scale_targets:
             return self.unit, squares_of_units(self.unit)
-        mean = _mean(y, weight) / self.unit
-        variance = _mean((y / self.unit - mean) ** 2, weight)
+        mean = weighted_mean(y, weight) / self.unit
+        variance = weighted_mean((y / self.unit - mean) ** 2, weight)
         # No split can tell the rows of a constant target apart; its variance may still be a rounding error.
         constant = (most == least) | (variance < _SMALLEST_VARIANCE)
         return self.unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
@@ -52,16 +53,3 @@ class SquaredError(OnePassLoss):
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the raw scores."""
         return raw
-
-
-def _mean(y: Array, weight: FloatArray | None) -> FloatArray:
-    share = None if weight is None else weight / weight.sum(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.mean(y, axis=0) if share is None else _sums(share, y)
-    if not np.isfinite(mean).all():  # the sum left the range of float64
-        mean = np.mean(y / len(y), axis=0) * len(y) if share is None else _sums(share / 2, y) * 2
-    return np.asarray(mean, dtype=np.float64)
-
-
-def _sums(share: FloatArray, y: Array) -> FloatArray:
-    return np.asarray(share @ y if share.ndim == 1 else np.einsum("ij,ij->j", share, y))

@@ -1,4 +1,4 @@
-"""Weighted means and quantiles of targets, one per output.
+"""Weighted variances and quantiles of targets, one per output.
 
 Weights are None (all equal), one per row, or one per row and output; a cell of weight 0 does not count,
 whatever finite number it holds.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sums import weighted_mean
 
 # Cumulative weights that differ by less than this share of the total are equal, as in the core.
 _ROUNDING = 1e-12
@@ -20,21 +21,6 @@ def observed_range(y: Array, weight: FloatArray | None) -> tuple[FloatArray, Flo
         return y.min(axis=0), y.max(axis=0)
     counts = weight > 0
     return y.min(axis=0, where=counts, initial=np.inf), y.max(axis=0, where=counts, initial=-np.inf)
-
-
-def weighted_mean(y: Array, weight: FloatArray | None) -> FloatArray:
-    """Return the weighted mean of each column of `y`; 0 for a column without weight."""
-    # Sums stay within float64 whatever the size of the targets; a power of two changes no digit.
-    size = np.ldexp(1.0, np.clip(np.frexp(np.abs(y).max(axis=0))[1], -1000, 1000))
-    shares = y / size
-    if weight is None:
-        mean = shares.mean(axis=0)
-    elif weight.ndim == 1:
-        mean = (weight / weight.sum()) @ shares
-    else:
-        total = weight.sum(axis=0)
-        mean = (weight * shares).sum(axis=0) / np.where(total > 0, total, 1.0)
-    return np.asarray(mean * size, dtype=np.float64)
 
 
 def weighted_variance(y: Array, weight: FloatArray | None) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sums import column_sums, weighted_mean
 
 if TYPE_CHECKING:
     # SciPy's classes take parameters in newer versions only.
@@ -20,14 +21,6 @@ CellLoss = Callable[[Array, FloatArray], FloatArray]  # of each row and column
 
 # Cells computed together: the temporaries of a wide prediction stay in the cache, not in memory beside it.
 BLOCK_CELLS = 1 << 16
-
-
-def weighted_mean(values: Array, weight: FloatArray | None) -> Any:
-    """Return the mean of values of shape (rows,), or of each column of values of shape (rows, columns).
-
-    The weights are those of the rows, or of all cells.
-    """
-    return np.average(values, axis=0, weights=weight)
 
 
 def mean_of_rows(loss: RowLoss, y: Any, prediction: Any, weight: FloatArray | None) -> float:
@@ -53,11 +46,12 @@ def mean_of_cells(loss: CellLoss, y: Any, prediction: Any, weight: FloatArray | 
     if weight is None or weight.ndim == 1:
         return mean_of_rows(lambda y, p: mean_of_columns(loss(y, p)), y, prediction, weight)
     largest = weight.max()  # sums of tiny or huge weights stay within float64
-    total = weighted = 0.0
+    sums = np.empty((prediction.shape[0], 2))  # of each row's weighted losses, and of its weights
     for rows, some_y, some_prediction in _blocks(y, prediction):
         shares = weight[rows] / largest
-        total += shares.sum()
-        weighted += (loss(some_y, some_prediction) * shares).sum()
+        sums[rows, 0] = (loss(some_y, some_prediction) * shares).sum(axis=1)
+        sums[rows, 1] = shares.sum(axis=1)
+    weighted, total = column_sums(sums)
     return float(weighted / total)
 
 

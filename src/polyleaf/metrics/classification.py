@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.metrics.average import mean_of_rows, row_weights, weighted_mean
+from polyleaf.data.sums import weighted_mean
+from polyleaf.metrics.average import mean_of_rows, row_weights
 
 # Keeps the logarithm of a probability finite.
 _SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)

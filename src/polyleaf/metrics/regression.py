@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
-from polyleaf.metrics.average import mean_of_cells, weighted_mean
+from polyleaf.data.sums import weighted_mean
+from polyleaf.metrics.average import mean_of_cells
 
 
 def rmse_per_output(y: object, prediction: object, weight: object = None) -> FloatArray:

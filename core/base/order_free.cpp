@@ -1,0 +1,99 @@
+#include "base/order_free.hpp"
+
+#include "base/threads.hpp"
+
+namespace polyleaf {
+namespace {
+
+constexpr std::size_t kBlockCells = std::size_t{1} << 14;
+
+// Calls visit(row's numbers, its weights or null, its one weight) for rows [begin, end) that have any weight.
+template <class Number, class Visit>
+void each_row(const WeightedMatrix<Number>& m, std::size_t begin, std::size_t end, Visit&& visit) {
+  for (std::size_t row = begin; row < end; ++row) {
+    const bool of_cells = m.weight != nullptr && m.weight_stride > 0;
+    const double one = m.weight != nullptr && !of_cells ? m.weight[row] : 1.0;
+    if (one == 0.0) continue;
+    visit(m.values + row * m.stride, of_cells ? m.weight + row * m.weight_stride : nullptr, one);
+  }
+}
+
+template <bool Squares, class Number>
+inline double term(const Number* x, const double* weights, double weight, std::size_t j) {
+  const auto value = static_cast<double>(x[j]);
+  return (weights != nullptr ? weights[j] : weight) * (Squares ? value * value : value);
+}
+
+template <bool Squares, class Number>
+std::vector<double> sums_of(const WeightedMatrix<Number>& m, int n_threads) {
+  const std::size_t d = m.n_columns;
+  const std::size_t block_rows = std::max<std::size_t>(kBlockCells / d, 1);
+  const std::size_t n_blocks = (m.n_rows + block_rows - 1) / block_rows;
+  const int threads = m.n_rows * d < kParallelWork ? 1 : std::max(n_threads, 1);
+  const auto over_rows = [&](auto&& visit) {  // visit(thread, numbers, weights, weight)
+    parallel_for(threads, n_blocks, [&](std::size_t block, int thread) {
+      each_row(m, block * block_rows, std::min(m.n_rows, (block + 1) * block_rows),
+               [&](const Number* x, const double* weights, double weight) {
+                 visit(static_cast<std::size_t>(thread), x, weights, weight);
+               });
+    });
+  };
+  const auto n_parts = static_cast<std::size_t>(threads);
+  std::vector<std::vector<double>> largest(n_parts, std::vector<double>(d, 0.0));
+  over_rows([&](std::size_t part, const Number* x, const double* weights, double weight) {
+    double* __restrict most = largest[part].data();
+    for (std::size_t j = 0; j < d; ++j) {
+      const double magnitude = std::fabs(term<Squares>(x, weights, weight, j));
+      most[j] = magnitude > most[j] ? magnitude : most[j];
+    }
+  });
+  for (const std::vector<double>& other : largest)
+    for (std::size_t j = 0; j < d; ++j) largest[0][j] = std::max(largest[0][j], other[j]);
+  const SumGrids grids(largest[0], m.n_rows);
+  std::vector<std::vector<double>> coarse(n_parts, std::vector<double>(d, 0.0)), fine = coarse, plain = coarse;
+  over_rows([&](std::size_t part, const Number* x, const double* weights, double weight) {
+    double* __restrict high = coarse[part].data();
+    double* __restrict low = fine[part].data();
+    double* __restrict sum = plain[part].data();
+    for (std::size_t j = 0; j < d; ++j) {
+      const double one = term<Squares>(x, weights, weight, j);
+      add_exactly(one, grids.coarse[j], grids.fine[j], high[j], low[j]);
+      sum[j] += one;
+    }
+  });
+  std::vector<double> out;
+  for (std::size_t j = 0; j < d; ++j) {
+    ExactSum sum;
+    double rounded = 0.0;
+    for (std::size_t part = 0; part < n_parts; ++part) {
+      sum.add({coarse[part][j], fine[part][j]});
+      rounded += plain[part][j];
+    }
+    out.push_back(std::isfinite(rounded) ? sum.value() : rounded);  // infinite in any order
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<double> column_sums(const WeightedMatrix<float>& matrix, bool squares, int n_threads) {
+  return squares ? sums_of<true>(matrix, n_threads) : sums_of<false>(matrix, n_threads);
+}
+
+std::vector<double> column_sums(const WeightedMatrix<double>& matrix, bool squares, int n_threads) {
+  return squares ? sums_of<true>(matrix, n_threads) : sums_of<false>(matrix, n_threads);
+}
+
+std::vector<double> group_sums(const double* values, const std::int32_t* group, std::size_t n, std::size_t n_groups) {
+  double largest = values == nullptr ? 1.0 : 0.0;
+  for (std::size_t i = 0; values != nullptr && i < n; ++i) largest = std::max(largest, std::fabs(values[i]));
+  const SumGrid grid = sum_grid(largest, static_cast<double>(n));
+  std::vector<ExactSum> sums(n_groups);
+  for (std::size_t i = 0; i < n; ++i)
+    sums[static_cast<std::size_t>(group[i])].add(values == nullptr ? 1.0 : values[i], grid);
+  std::vector<double> out;
+  for (const ExactSum& sum : sums) out.push_back(sum.value());
+  return out;
+}
+
+}  // namespace polyleaf

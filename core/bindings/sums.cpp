@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <vector>
+
+#include "base/order_free.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/rooms.hpp"
+
+namespace polyleaf {
+namespace {
+
+template <class Number>
+nb::object sums_of_columns(const RowMatrix<Number>& values, const std::optional<Matrix<double>>& weight, bool squares,
+                           int n_threads) {
+  const std::size_t n = values.shape(0), d = values.shape(1);
+  expect(n > 0 && d > 0 && (values.stride(1) == 1 || d == 1), "values: rows in one piece");
+  WeightedMatrix<Number> matrix{values.data(), static_cast<std::size_t>(values.stride(0)), n, d, nullptr, 0};
+  if (weight) {
+    expect(weight->shape(0) == n && (weight->shape(1) == 1 || weight->shape(1) == d), "weight: of rows or of cells");
+    matrix.weight = weight->data();
+    matrix.weight_stride = weight->shape(1) == 1 ? 0 : d;
+  }
+  std::vector<double> sums;
+  {
+    nb::gil_scoped_release release;
+    sums = column_sums(matrix, squares, n_threads);
+  }
+  return to_numpy(std::move(sums));
+}
+
+nb::object sums_of_groups(const std::optional<Vector<double>>& values, const Vector<std::int32_t>& group,
+                          std::size_t n_groups) {
+  const std::size_t n = group.shape(0);
+  for (std::size_t i = 0; i < n; ++i)
+    expect(group.data()[i] >= 0 && static_cast<std::size_t>(group.data()[i]) < n_groups, "a group is out of range");
+  return to_numpy(group_sums(data_or_null(values, n, "values: one of each"), group.data(), n, n_groups));
+}
+
+}  // namespace
+
+void bind_sums(nb::module_& m) {
+  m.def("column_sums", &sums_of_columns<float>, "values"_a, "weight"_a.none(), "squares"_a, "n_threads"_a,
+        "Per column the weighted sum of its numbers, or of their squares, in whatever order the rows are.");
+  m.def("column_sums", &sums_of_columns<double>, "values"_a, "weight"_a.none(), "squares"_a, "n_threads"_a);
+  m.def("group_sums", &sums_of_groups, "values"_a.none(), "group"_a, "n_groups"_a,
+        "Per group the sum of its numbers (None: of ones), in whatever order they are.");
+  m.def(
+      "sum_grid",
+      [](double largest, double n_terms) {
+        const SumGrid grid = sum_grid(largest, n_terms);
+        return nb::make_tuple(grid.coarse, grid.fine);
+      },
+      "largest"_a, "n_terms"_a, "The grids of sums of so many numbers up to this magnitude.");
+}
+
+}  // namespace polyleaf
