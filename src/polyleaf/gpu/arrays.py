@@ -9,43 +9,11 @@ import numpy.typing as npt
 
 from polyleaf._core import TERMS
 from polyleaf.data.inputs import FloatArray
-from polyleaf.gpu.memory import COLUMN_PIECE
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
+from polyleaf.gpu.sums import column_squares, row_stride
 
 _THREADS = 256
 _WARPS = _THREADS // 32
-
-
-def row_stride(values: Any) -> np.uint64:
-    """Return how many numbers the rows of an array are apart, whose outputs must stand side by side."""
-    assert values.ndim == 1 or values.shape[1] == 1 or values.strides[1] == values.itemsize
-    return np.uint64(values.strides[0] // values.itemsize)
-
-
-def column_sums(values: Any, weight: Any, *, squares: bool, least: Any = None) -> Any:
-    """Return partial sums over the rows of magnitudes or squares, of shape (parts, outputs).
-
-    `least` is an array of that shape for the smallest values.
-    """
-    n_rows, n_outputs = values.shape
-    n_parts = blocks(n_rows, COLUMN_PIECE)
-    parts = cupy().empty((n_parts, n_outputs))
-    threads = min(128, blocks(n_outputs, 32) * 32)
-    launch(
-        kernel("gradients.cuh", "sum_columns"),
-        (n_parts, blocks(n_outputs, threads)),
-        threads,
-        values,
-        row_stride(values),
-        weight,
-        np.uint64(n_rows),
-        n_outputs,
-        squares,
-        COLUMN_PIECE,
-        parts,
-        least,
-    )
-    return parts
 
 
 class GpuArrays:
@@ -104,8 +72,7 @@ class GpuArrays:
 
     def column_squares(self, values: Any, weight: Any) -> FloatArray:
         """Return, per output, the sum over the rows of weighted squares, on the host."""
-        on_device = None if weight is None else cupy().asarray(weight)
-        return np.asarray(column_sums(values, on_device, squares=True).get().sum(axis=0))
+        return column_squares(values, None if weight is None else cupy().asarray(weight))
 
     def take(self, values: Any, outputs: npt.NDArray[np.intp]) -> Any:
         """Return some outputs."""

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
-from polyleaf.gpu.arrays import row_stride
 from polyleaf.gpu.levels import WORK, LevelGrower
 from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import LEAF_PIECE, Layout, Shape, plan_histograms
-from polyleaf.gpu.quantize import Quantizer, check_problems, layout_of
+from polyleaf.gpu.quantize import GradientGrids, Quantizer, check_problems, layout_of
 from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
+from polyleaf.gpu.sums import constant_grids, row_stride
 from polyleaf.growth.sampling import ALL_FEATURES, FeatureSample
 from polyleaf.growth.structure import Structure
 from polyleaf.growth.tree import MOST_OUTPUT_GAINS, Tree, TreeRules
@@ -61,6 +61,7 @@ class GpuTreeGrower:
         self._quantizer = Quantizer()
         self._levels: tuple[Layout, LevelGrower] | None = None
         self._weight: tuple[FloatArray | None, Any] = (None, None)
+        self._weight_grid = constant_grids(1.0, matrix.n_rows, 1)
 
     def grow(
         self,
@@ -97,7 +98,12 @@ class GpuTreeGrower:
         layout = layout_of(structure, structure_weight, self._rules.min_child_weight)
         levels = self._level_grower(layout, gradient.shape[1])
         levels.begin(None if rows is None else cupy().asarray(rows))
-        payload = self._quantizer.make(structure, layout, structure_weight, of_structure, levels.problems)
+        grids = self._grids(gradient, stored, rule, weight)
+        same = structure.gradient is gradient and structure.hessian is stored and sample_weight is None
+        of_splits = grids if same else GradientGrids.of(structure.gradient, structure.hessian, of_structure)
+        payload = self._quantizer.make(
+            structure, layout, structure_weight, of_structure, levels.problems, of_splits
+        )
         found = levels.visit(payload, self._alpha(structure.unit, payload), features.mask)
         check_problems(found.problems)
         visited = _core.VisitedTree(self._matrix.table, found.nodes, self._max_leaves)
@@ -105,7 +111,7 @@ class GpuTreeGrower:
         if sample_weight is not None:
             leaves = leaves.of_all_rows()
         rate = self._learning_rate if learning_rate is None else learning_rate
-        values, totals, together = self._values(leaves, gradient, stored, rule, on_device, unit, rate)
+        values, totals, together = self._values(leaves, gradient, stored, rule, on_device, unit, rate, grids)
         outside = rows is not None and sample_weight is None  # rows that no leaf holds yet
         if raw is not None and not outside:
             leaves.add_to(raw, values, unit)  # while the host finishes the tree
@@ -136,7 +142,17 @@ class GpuTreeGrower:
         """Return the weights of the rows, which are the same in every round, on the device."""
         if self._weight[0] is not weight:
             self._weight = (weight, None if weight is None else cupy().asarray(weight))
+            largest = 1.0 if weight is None else float(weight.max())
+            self._weight_grid = constant_grids(largest, self._matrix.n_rows, 1)
         return self._weight[1]
+
+    def _grids(self, gradient: Any, hessian: Any, rule: str, weight: FloatArray | None) -> GradientGrids:
+        """Return the grids of a leaf's sums, as the CPU chooses them (quantize/bounds.hpp)."""
+        if rule == "itself":
+            return GradientGrids.of(gradient, hessian, self._weight_on_device(weight))
+        n_rows, n_outputs = gradient.shape
+        constant = constant_grids(1.0 if weight is None else float(weight.max()), n_rows, n_outputs)
+        return GradientGrids(constant, constant)
 
     def _level_grower(self, layout: Layout, n_outputs: int) -> LevelGrower:
         if self._levels is None or self._levels[0] != layout:
@@ -164,12 +180,13 @@ class GpuTreeGrower:
         weight: Any,
         unit: FloatArray,
         learning_rate: float,
+        grids: GradientGrids,
     ) -> tuple[Any, Any, Any]:
         """Return values of the leaves, the sums they are made of, and the bytes of both."""
         cp = cupy()
         d = gradient.shape[1]
         threads = min(128, blocks(d, 32) * 32)
-        sums = cp.empty((leaves.n_works, 2 * d + 1))
+        sums = cp.empty((leaves.n_works, 2, 2 * d + 1))
         launch(
             kernel("leaves.cuh", "sum_leaves"),
             (leaves.n_works, blocks(d, threads)),
@@ -183,6 +200,9 @@ class GpuTreeGrower:
             weight,
             _core.TERMS[rule],
             d,
+            grids.gradient,
+            grids.hessian,
+            self._weight_grid,
             sums,
         )
         n_totals = leaves.n_leaves * (2 * d + 1)

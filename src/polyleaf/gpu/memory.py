@@ -148,7 +148,7 @@ class Shape:
         n, d, k = self.n_rows, self.n_outputs, self.layout.n_outputs
         payload = n * self.layout.n_channels * 4
         rows = n * (3 * 4 + 2 * 4 + 12)  # numbers, positions; curvature
-        sums = (n // LEAF_PIECE + self.most_leaves) * (2 * d + 1) * 8 + n // COLUMN_PIECE * (d + 2 * k) * 12
+        sums = (n // LEAF_PIECE + self.most_leaves) * (2 * d + 1) * 16 + n // COLUMN_PIECE * (d + 2 * k) * 28
         leaves = self.most_leaves * (d * 4 + (2 * d + 1) * 8) + self.most_nodes * 64
         return payload + rows + sums + leaves
 

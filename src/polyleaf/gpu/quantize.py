@@ -9,9 +9,10 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
-from polyleaf.gpu.arrays import GpuArrays, column_sums, row_stride
+from polyleaf.gpu.arrays import GpuArrays
 from polyleaf.gpu.memory import COLUMN_PIECE, Layout
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
+from polyleaf.gpu.sums import column_grids, column_sums, row_stride
 from polyleaf.growth.structure import Structure
 
 _THREADS = 256
@@ -23,6 +24,19 @@ def layout_of(structure: Structure, weight: FloatArray | None, min_child_weight:
     diagonal = structure.hessian is not None
     shared = not diagonal and (structure.curvature is not None or weight is not None)
     return Layout(structure.gradient.shape[1], diagonal, shared or (diagonal and min_child_weight > 0))
+
+
+@dataclass(frozen=True)
+class GradientGrids:
+    """Grids of the sums of gradients and Hessians, of shape (2, outputs); None: there are no Hessians."""
+
+    gradient: Any
+    hessian: Any
+
+    @classmethod
+    def of(cls, gradient: Any, hessian: Any, weight: Any) -> GradientGrids:
+        """Return those of the largest terms."""
+        return cls(column_grids(gradient, weight), None if hessian is None else column_grids(hessian, weight))
 
 
 @dataclass
@@ -80,6 +94,7 @@ class Quantizer:
         weight: FloatArray | None,
         weight_on_device: Any,
         problems: Any,
+        grids: GradientGrids,
     ) -> Payload:
         """Return the payload of a structure.
 
@@ -93,6 +108,8 @@ class Quantizer:
             Weights of the rows, in both places.
         problems : int32 CuPy array of one number
             Bits are set where something is wrong with the gradients; see `check_problems`.
+        grids : GradientGrids
+            Of the structure's gradients and Hessians.
         """
         cp = cupy()
         gradient = structure.gradient
@@ -101,10 +118,12 @@ class Quantizer:
         factor = self._buffer("factor", k)
         gain_weight = cp.asarray(structure.gain_weight)
 
-        def units(what: str, values: Any, out_factor: Any = None, positive: bool = False) -> tuple[Any, Any]:
+        def units(
+            what: str, values: Any, grids: Any, out_factor: Any = None, positive: bool = False
+        ) -> tuple[Any, Any]:
             n_parts, n = blocks(n_rows, COLUMN_PIECE), values.shape[1]
             least = cp.empty((n_parts, n), dtype=cp.float32) if positive else None
-            parts = column_sums(values, weight_on_device, squares=False, least=least)
+            parts = column_sums(values, weight_on_device, grids, least=least)
             unit, scale = self._buffer(f"unit of {what}", n), self._buffer(f"scale of {what}", n)
             launch(
                 kernel("gradients.cuh", "choose_units"),
@@ -124,10 +143,10 @@ class Quantizer:
             )
             return unit, scale
 
-        gradient_unit, gradient_scale = units("gradients", gradient, factor)
+        gradient_unit, gradient_scale = units("gradients", gradient, grids.gradient, factor)
         hessian_unit, hessian_scale = gradient_unit, None  # of which there are none
         if structure.hessian is not None:
-            hessian_unit, hessian_scale = units("Hessians", structure.hessian)
+            hessian_unit, hessian_scale = units("Hessians", structure.hessian, grids.hessian)
         weight_unit = weight_scale = self._one
         curvature: Any = structure.curvature
         if layout.weighted and layout.diagonal:  # for min_child_weight
@@ -135,8 +154,9 @@ class Quantizer:
             curvature = curvature.astype(cp.float32)
         if curvature is not None:
             # Only what stands for the Hessian must not be negative.
+            column = curvature[:, np.newaxis]
             weight_unit, weight_scale = units(
-                "weights", curvature[:, np.newaxis], positive=not layout.diagonal
+                "weights", column, column_grids(column, weight_on_device), positive=not layout.diagonal
             )
         elif layout.weighted:
             weight_unit = self._buffer("unit of weights", 1)

@@ -3,6 +3,7 @@
 
 #include "leaves.cuh"
 #include "rules/dither.hpp"
+#include "rules/exact_sum.hpp"
 #include "rules/exponential.hpp"
 
 namespace polyleaf {
@@ -88,22 +89,66 @@ extern "C" __global__ void mix_outputs(const float* values, uint64 stride, const
   }
 }
 
-// Sums over blocks of rows, a thread per output: of magnitudes, or of squares, times the row's weight. `least`: the
-// smallest value of the block and output.
-extern "C" __global__ void sum_columns(const float* values, uint64 stride, const double* weight, uint64 n_rows,
-                                       int n_outputs, int squares, int rows_per_block, double* parts, float* least) {
+namespace polyleaf {
+
+// What is summed over the rows: magnitudes, or squares, times the row's weight.
+__device__ inline double column_term(const float* values, uint64 stride, const double* weight, uint64 row, int output,
+                                     int squares) {
+  const double x = to_double(values[row * stride + output]), term = squares != 0 ? x * x : fabs(x);
+  return weight != nullptr ? weight[row] * term : term;
+}
+
+}  // namespace polyleaf
+
+// The largest of each block of rows, a thread per output.
+extern "C" __global__ void largest_columns(const float* values, uint64 stride, const double* weight, uint64 n_rows,
+                                           int n_outputs, int squares, int rows_per_block, double* parts) {
   const int output = blockIdx.y * blockDim.x + threadIdx.x;
   if (output >= n_outputs) return;
   const uint64 begin = static_cast<uint64>(blockIdx.x) * rows_per_block, end = min(begin + rows_per_block, n_rows);
-  double sum = 0, smallest = 0;
+  double largest = 0;
+#pragma unroll 8
+  for (uint64 row = begin; row < end; ++row)
+    largest = fmax(largest, polyleaf::column_term(values, stride, weight, row, output, squares));
+  parts[static_cast<uint64>(blockIdx.x) * n_outputs + output] = largest;
+}
+
+// Grids of sums of so many terms (rules/exact_sum.hpp): the coarse ones, then the fine ones. A warp per output.
+extern "C" __global__ void choose_grids(const double* parts, int n_parts, int n_outputs, double n_terms,
+                                        double* grids) {
+  using namespace polyleaf;
+  const int output = blockIdx.x;
+  double largest = 0;
+  for (int part = threadIdx.x; part < n_parts; part += 32)
+    largest = fmax(largest, parts[static_cast<uint64>(part) * n_outputs + output]);
+  largest = warp_max(largest);
+  if (threadIdx.x != 0) return;
+  const SumGrid grid = sum_grid(largest, n_terms);
+  grids[output] = grid.coarse;
+  grids[n_outputs + output] = grid.fine;
+}
+
+// Sums over blocks of rows, both parts of each, a thread per output. `least`: the smallest value of the block and
+// output.
+extern "C" __global__ void sum_columns(const float* values, uint64 stride, const double* weight, uint64 n_rows,
+                                       int n_outputs, int squares, int rows_per_block, const double* grids,
+                                       double* parts, float* least) {
+  using namespace polyleaf;
+  const int output = blockIdx.y * blockDim.x + threadIdx.x;
+  if (output >= n_outputs) return;
+  const uint64 begin = static_cast<uint64>(blockIdx.x) * rows_per_block, end = min(begin + rows_per_block, n_rows);
+  const SumGrid grid = {grids[output], grids[n_outputs + output]};
+  ExactSum sum;
+  double smallest = 0;
 #pragma unroll 8
   for (uint64 row = begin; row < end; ++row) {
-    const double x = polyleaf::to_double(values[row * stride + output]), term = squares != 0 ? x * x : fabs(x);
-    sum += weight != nullptr ? weight[row] * term : term;
-    smallest = fmin(smallest, x);
+    sum.add(column_term(values, stride, weight, row, output, squares), grid);
+    smallest = fmin(smallest, to_double(values[row * stride + output]));
   }
-  parts[static_cast<uint64>(blockIdx.x) * n_outputs + output] = sum;
-  if (least != nullptr) least[static_cast<uint64>(blockIdx.x) * n_outputs + output] = polyleaf::to_float(smallest);
+  double* out = parts + static_cast<uint64>(blockIdx.x) * 2 * n_outputs;
+  out[output] = sum.coarse;
+  out[n_outputs + output] = sum.fine;
+  if (least != nullptr) least[static_cast<uint64>(blockIdx.x) * n_outputs + output] = to_float(smallest);
 }
 
 // The smallest power of two that numbers of this sum may be expressed in (core/quantize/fixed_point.cpp); a warp per
@@ -113,9 +158,12 @@ extern "C" __global__ void choose_units(const double* parts, int n_parts, int n_
                                         double* factor, const float* least, int* problems) {
   using namespace polyleaf;
   const int output = blockIdx.x;
-  double sum = 0;
-  for (int part = threadIdx.x; part < n_parts; part += 32) sum += parts[static_cast<uint64>(part) * n_outputs + output];
-  sum = warp_sum(sum);
+  ExactSum parts_of;
+  for (int part = threadIdx.x; part < n_parts; part += 32) {
+    const double* both = parts + static_cast<uint64>(part) * 2 * n_outputs;
+    parts_of.add({both[output], both[n_outputs + output]});
+  }
+  const double sum = warp_sum(parts_of.coarse) + warp_sum(parts_of.fine);
   double smallest = 0;
   for (int part = threadIdx.x; least != nullptr && part < n_parts; part += 32)
     smallest = fmin(smallest, to_double(least[static_cast<uint64>(part) * n_outputs + output]));

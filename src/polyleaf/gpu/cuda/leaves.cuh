@@ -3,39 +3,57 @@
 
 #include "common.cuh"
 #include "rules/curvature.hpp"
+#include "rules/exact_sum.hpp"
 
-// Gradients, Hessians and weight of one piece of a leaf's rows, row after row: the bits of the CPU.
+namespace polyleaf {
+
+// Grids of the sums of leaves: the coarse one of each output, then the fine ones.
+__device__ inline SumGrid grid_of(const double* grids, int n_outputs, int output) {
+  return {grids[output], grids[n_outputs + output]};
+}
+
+}  // namespace polyleaf
+
+// Gradients, Hessians and weight of one piece of a leaf's rows: both parts of each sum, [coarse | fine].
 extern "C" __global__ void sum_leaves(const polyleaf::Work* works, const uint32* rows, const float* gradient,
                                       uint64 gradient_stride, const float* hessian, uint64 hessian_stride,
-                                      const double* weight, int term, int n_outputs, double* sums) {
+                                      const double* weight, int term, int n_outputs, const double* gradient_grids,
+                                      const double* hessian_grids, const double* weight_grid, double* sums) {
   using namespace polyleaf;
   const Work work = works[blockIdx.x];
   const auto rule = static_cast<Term>(term);
   const int output = blockIdx.y * blockDim.x + threadIdx.x;
-  double* out = sums + blockIdx.x * (2ull * n_outputs + 1);
+  const uint64 stride = 2ull * n_outputs + 1;
+  double* coarse = sums + blockIdx.x * 2 * stride;
+  double* fine = coarse + stride;
   if (output == 0) {
-    double sum = work.end - work.begin;
-    if (weight != nullptr) {
-      sum = 0;
-      for (uint32 i = work.begin; i < work.end; ++i) sum += weight[rows[i]];
-    }
-    out[2 * n_outputs] = sum;
+    ExactSum sum;
+    if (weight == nullptr) sum.coarse = work.end - work.begin;
+    for (uint32 i = work.begin; weight != nullptr && i < work.end; ++i)
+      sum.add(weight[rows[i]], grid_of(weight_grid, 1, 0));
+    coarse[2 * n_outputs] = sum.coarse;
+    fine[2 * n_outputs] = sum.fine;
   }
   if (output >= n_outputs) return;
-  double g = 0, h = 0;
+  const bool own = hessian != nullptr || rule != Term::kItself;
+  const SumGrid grid = grid_of(gradient_grids, n_outputs, output);
+  const SumGrid hessian_grid = own ? grid_of(hessian_grids, n_outputs, output) : grid;
+  ExactSum g, h;
 #pragma unroll 8
   for (uint32 i = work.begin; i < work.end; ++i) {
     const uint64 row = rows[i];
     const double w = weight != nullptr ? weight[row] : 1.0;
     const double x = to_double(gradient[row * gradient_stride + output]);
-    g += w * x;
+    g.add(w * x, grid);
     if (hessian != nullptr)
-      h += w * to_double(hessian[row * hessian_stride + output]);
-    else if (rule != Term::kItself)
-      h += w * term_of(rule, x);
+      h.add(w * to_double(hessian[row * hessian_stride + output]), hessian_grid);
+    else if (own)
+      h.add(w * term_of(rule, x), hessian_grid);
   }
-  out[output] = g;
-  out[n_outputs + output] = h;
+  coarse[output] = g.coarse;
+  fine[output] = g.fine;
+  coarse[n_outputs + output] = h.coarse;
+  fine[n_outputs + output] = h.fine;
 }
 
 // `first_work`: of each leaf, and one more. `own_hessian`: outputs have their own; else the weight is it. `totals`: per
@@ -48,12 +66,15 @@ extern "C" __global__ void value_leaves(const int* first_work, const double* sum
   const int leaf = blockIdx.x, output = blockIdx.y * blockDim.x + threadIdx.x;
   if (output >= n_outputs) return;
   const uint64 stride = 2ull * n_outputs + 1;
-  double g = 0, h = 0, weight = 0;
+  ExactSum of_gradient, of_hessian, of_weight;
   for (int w = first_work[leaf]; w < first_work[leaf + 1]; ++w) {
-    g += sums[w * stride + output];
-    h += sums[w * stride + n_outputs + output];
-    weight += sums[w * stride + 2 * n_outputs];
+    const double* coarse = sums + w * 2 * stride;
+    const double* fine = coarse + stride;
+    of_gradient.add({coarse[output], fine[output]});
+    of_hessian.add({coarse[n_outputs + output], fine[n_outputs + output]});
+    of_weight.add({coarse[2 * n_outputs], fine[2 * n_outputs]});
   }
+  const double g = of_gradient.value(), h = of_hessian.value(), weight = of_weight.value();
   const double shrunk = soft_threshold(g, alpha != nullptr ? alpha[output] : 0.0);
   const double value = learning_rate * leaf_value(shrunk, (own_hessian != 0 ? h : weight) + reg_lambda);
   values[static_cast<uint64>(leaf) * n_outputs + output] = to_float(fmin(fmax(value, -kLargest), kLargest));
