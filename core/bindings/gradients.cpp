@@ -1,151 +1,217 @@
-#include <algorithm>
-
-#include "base/threads.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/rooms.hpp"
-#include "gradients/losses.hpp"
-#include "kernels/gradient.hpp"
+#include "gradients/clipped_squared_error.hpp"
+#include "gradients/huber.hpp"
+#include "gradients/log_link.hpp"
+#include "gradients/logistic.hpp"
+#include "gradients/pinball.hpp"
+#include "gradients/probabilities.hpp"
+#include "gradients/score_pass.hpp"
+#include "gradients/softmax.hpp"
+#include "gradients/squared_error.hpp"
 
 namespace polyleaf {
 namespace {
 
-// Sums of the rows' gradients with the arrays they go to.
-class Mixtures {
+// --- formulas --------------------------------------------------------------------------------------------------------
+
+// A formula of a loss, and the array of targets that it reads.
+template <class F, class Targets>
+class WithTargets : public F {
  public:
-  Mixtures(Matrix<float> columns, OutMatrix<float> out, std::optional<Vector<double>> share, const std::string& term,
-           std::optional<OutVector<double>> sums)
+  template <class... Arguments>
+  explicit WithTargets(Targets y, Arguments&&... arguments)
+      : F(y.data(), y.shape(0), std::forward<Arguments>(arguments)...), y_(std::move(y)) {}
+
+ private:
+  Targets y_;
+};
+
+using Numbers = Matrix<double>;
+using Labels = Vector<std::int32_t>;
+
+// Binds a formula by a function that makes it in place from its targets and whatever else it needs.
+template <class F, class Targets, class Make, class... Names>
+void bind_formula(nb::module_& m, const char* name, Make make, Names... names) {
+  nb::class_<WithTargets<F, Targets>, Formula>(m, name).def("__init__", make, "y"_a, names...);
+}
+
+std::vector<double> copy_of(const Vector<double>& values, std::size_t size) {
+  expect(values.shape(0) == size, "a number per output");
+  return {values.data(), values.data() + size};
+}
+
+template <class F>
+using OfNumbers = WithTargets<F, Numbers>;
+
+void make_squared_error(OfNumbers<SquaredError>* self, Numbers y, const Vector<double>& unit) {
+  std::vector<double> units = copy_of(unit, y.shape(1));
+  new (self) OfNumbers<SquaredError>(std::move(y), std::move(units));
+}
+
+// Of formulas that need nothing but labels of 0 and 1.
+template <class F>
+void make_of_labels(OfNumbers<F>* self, Numbers y) {
+  const int n_outputs = static_cast<int>(y.shape(1));
+  new (self) OfNumbers<F>(std::move(y), n_outputs);
+}
+
+void make_softmax(WithTargets<Softmax, Labels>* self, Labels y, int n_outputs, const std::string& curvature) {
+  for (std::size_t i = 0; i < y.shape(0); ++i)
+    expect(y.data()[i] >= 0 && y.data()[i] < n_outputs, "a label is out of range");
+  const Term kind = term_of(curvature);
+  expect(kind != Term::kItself && kind != Term::kSquare, "unknown curvature");
+  new (self) WithTargets<Softmax, Labels>(std::move(y), n_outputs, kind);
+}
+
+void make_pinball(OfNumbers<Pinball>* self, Numbers y, const Vector<std::int32_t>& column, const Vector<double>& above,
+                  const Vector<double>& below) {
+  const std::size_t n_outputs = column.shape(0), n_targets = y.shape(1);
+  expect(above.shape(0) == n_outputs && below.shape(0) == n_outputs, "a number per output");
+  std::vector<PinballOutput> outputs(n_outputs);
+  for (std::size_t j = 0; j < n_outputs; ++j) {
+    outputs[j] = {static_cast<std::size_t>(column.data()[j]), above.data()[j], below.data()[j]};
+    expect(column.data()[j] >= 0 && outputs[j].column < n_targets, "a column is out of range");
+  }
+  new (self) OfNumbers<Pinball>(std::move(y), n_targets, std::move(outputs));
+}
+
+void make_huber(OfNumbers<Huber>* self, Numbers y, const Vector<double>& unit, const Vector<double>& factor,
+                double delta, double largest) {
+  const std::size_t n_outputs = y.shape(1);
+  expect(unit.shape(0) == n_outputs && factor.shape(0) == n_outputs, "a number per output");
+  std::vector<HuberOutput> outputs(n_outputs);
+  for (std::size_t j = 0; j < n_outputs; ++j) outputs[j] = {unit.data()[j], factor.data()[j]};
+  new (self) OfNumbers<Huber>(std::move(y), std::move(outputs), delta, largest);
+}
+
+void make_log_link(OfNumbers<LogLink>* self, Numbers y, const Vector<double>& log_mean, double power) {
+  std::vector<double> means = copy_of(log_mean, y.shape(1));
+  new (self) OfNumbers<LogLink>(std::move(y), std::move(means), power);
+}
+
+// Where a formula of these rows is to put its numbers; the block is that of all rows.
+ScoreBlock checked_block(const Formula& formula, const double* scores, const OutMatrix<float>& gradient,
+                         const std::optional<OutMatrix<float>>& hessian) {
+  const std::size_t n = formula.n_rows();
+  const auto d = static_cast<std::size_t>(formula.n_outputs());
+  expect(gradient.shape(0) == n && gradient.shape(1) == d &&
+             (!hessian || (hessian->shape(0) == n && hessian->shape(1) == d)),
+         "arrays of rows x outputs");
+  expect(!hessian || formula.has_hessian(), "this formula has no Hessian");
+  return {scores, formula.n_outputs(), 0, n, gradient.data(), hessian ? hessian->data() : nullptr};
+}
+
+void gradients_of(const Formula& formula, const Matrix<double>& raw, OutMatrix<float>& gradient,
+                  std::optional<OutMatrix<float>>& hessian, int n_threads) {
+  expect(raw.shape(0) == formula.n_rows() && raw.shape(1) == static_cast<std::size_t>(formula.n_outputs()),
+         "a formula of other rows or outputs");
+  const ScoreBlock all_rows = checked_block(formula, raw.data(), gradient, hessian);
+  nb::gil_scoped_release release;
+  all_gradients(formula, all_rows, n_threads);
+}
+
+// --- the score pass --------------------------------------------------------------------------------------------------
+
+// A sketch with the arrays it goes to.
+class BoundSketch {
+ public:
+  BoundSketch(std::optional<Matrix<float>> columns, std::optional<OutMatrix<float>> mixtures,
+              std::optional<Vector<double>> share, const std::string& term, std::optional<OutVector<double>> sums)
       : columns_(std::move(columns)),
-        out_(std::move(out)),
+        mixtures_(std::move(mixtures)),
         share_(std::move(share)),
         term_(term_of(term)),
         sums_(std::move(sums)) {
-    expect(columns_.shape(1) % 16 == 0 && out_.shape(1) == columns_.shape(0), "the matrix does not fit");
-    expect(share_.has_value() == sums_.has_value(), "shares and sums: both or none");
-    expect(!sums_ || sums_->shape(0) == out_.shape(0), "arrays differ in size");
+    expect(columns_.has_value() == mixtures_.has_value() && share_.has_value() == sums_.has_value(),
+           "columns and mixtures, shares and sums: both or none");
+    expect(!columns_ || (columns_->shape(1) % 16 == 0 && mixtures_->shape(1) == columns_->shape(0)),
+           "the matrix does not fit");
   }
 
-  RowMixtures of(std::size_t n_rows, std::size_t n_outputs) {
-    expect(out_.shape(0) == n_rows && columns_.shape(1) >= n_outputs && (!share_ || share_->shape(0) == n_outputs),
-           "mixtures of other rows or outputs");
-    return {columns_.data(),
-            columns_.shape(1),
-            static_cast<int>(columns_.shape(0)),
-            out_.data(),
-            share_ ? share_->data() : nullptr,
-            term_,
-            sums_ ? sums_->data() : nullptr};
+  Sketch of(std::size_t n_rows, std::size_t n_outputs) {
+    expect((!columns_ || (mixtures_->shape(0) == n_rows && columns_->shape(1) >= n_outputs)) &&
+               (!share_ || (sums_->shape(0) == n_rows && share_->shape(0) == n_outputs)),
+           "a sketch of other rows or outputs");
+    Sketch sketch;
+    if (columns_) {
+      sketch.columns = {columns_->data(), columns_->shape(1), static_cast<int>(columns_->shape(0))};
+      sketch.mixtures = mixtures_->data();
+    }
+    if (share_) {
+      sketch.share = share_->data();
+      sketch.sums = sums_->data();
+    }
+    sketch.term = term_;
+    return sketch;
   }
 
-  void make(const RowMatrix<float>& values, int n_threads) {
+  void fill(const RowMatrix<float>& values, int n_threads) {
     const std::size_t n = values.shape(0), d = values.shape(1);
     expect(values.stride(1) == 1 || d == 1, "rows are to be in one piece");
-    const RowMixtures mixtures = of(n, d);
+    const Sketch sketch = of(n, d);
+    const FloatRows rows = {values.data(), static_cast<std::size_t>(values.stride(0)), static_cast<int>(d), 0, n};
     nb::gil_scoped_release release;
-    mix_rows(mixtures, values.data(), static_cast<std::size_t>(values.stride(0)), n, static_cast<int>(d), n_threads);
+    fill_sketch(sketch, rows, n_threads);
   }
 
  private:
-  Matrix<float> columns_;
-  OutMatrix<float> out_;
+  std::optional<Matrix<float>> columns_;
+  std::optional<OutMatrix<float>> mixtures_;
   std::optional<Vector<double>> share_;
   Term term_;
   std::optional<OutVector<double>> sums_;
 };
 
-// A tree on its way to the scores, with the arrays it consists of.
-class TreeOfRows {
+// The arrays that a pending tree consists of.
+struct TreeArrays {
+  Vector<std::uint32_t> leaf;
+  Matrix<float> values;
+  Vector<double> unit;
+};
+
+class BoundScorePass {
  public:
-  TreeOfRows(Vector<std::uint32_t> leaf, Matrix<float> values, Vector<double> unit)
-      : leaf_(std::move(leaf)), values_(std::move(values)), unit_(std::move(unit)) {
-    expect(unit_.shape(0) == values_.shape(1), "a unit per output");
-    for (std::size_t i = 0; i < leaf_.shape(0); ++i)
-      expect(leaf_.data()[i] < values_.shape(0), "a leaf is out of range");
+  BoundScorePass(OutMatrix<double> scores, int n_threads)
+      : scores_(std::move(scores)),
+        pass_(scores_.data(), scores_.shape(0), static_cast<int>(scores_.shape(1)), n_threads) {
+    expect(scores_.shape(1) > 0, "arrays of rows x outputs");
   }
 
-  LeafValues of(std::size_t n_rows, std::size_t n_outputs) const {
-    expect(leaf_.shape(0) == n_rows && values_.shape(1) == n_outputs, "a tree of other rows or outputs");
-    return {leaf_.data(), values_.data(), unit_.data()};
+  void add(Vector<std::uint32_t> leaf, Matrix<float> values, Vector<double> unit) {
+    expect(leaf.shape(0) == pass_.n_rows() && values.shape(1) == scores_.shape(1), "a tree of other rows or outputs");
+    expect(unit.shape(0) == values.shape(1), "a unit per output");
+    for (std::size_t i = 0; i < leaf.shape(0); ++i) expect(leaf.data()[i] < values.shape(0), "a leaf is out of range");
+    pass_.add({leaf.data(), values.data(), unit.data()});
+    pending_ = TreeArrays{std::move(leaf), std::move(values), std::move(unit)};
   }
 
-  void add_to(OutMatrix<double>& raw, int n_threads) const {
-    const LeafValues tree = of(raw.shape(0), raw.shape(1));
-    nb::gil_scoped_release release;
-    add_leaf_values(tree, raw.shape(0), static_cast<int>(raw.shape(1)), raw.data(), n_threads);
+  void settle() {
+    {
+      nb::gil_scoped_release release;
+      pass_.settle();
+    }
+    pending_.reset();
+  }
+
+  void sweep(const Formula& formula, OutMatrix<float>& gradient, std::optional<OutMatrix<float>>& hessian,
+             BoundSketch* sketch) {
+    expect(formula.n_rows() == pass_.n_rows() && formula.n_outputs() == pass_.n_outputs(),
+           "a formula of other rows or outputs");
+    const ScoreBlock block = checked_block(formula, scores_.data(), gradient, hessian);
+    const Sketch filled = sketch == nullptr ? Sketch{} : sketch->of(scores_.shape(0), scores_.shape(1));
+    {
+      nb::gil_scoped_release release;
+      pass_.sweep(formula, block.gradient, block.hessian, sketch == nullptr ? nullptr : &filled);
+    }
+    pending_.reset();
   }
 
  private:
-  Vector<std::uint32_t> leaf_;
-  Matrix<float> values_;
-  Vector<double> unit_;
+  OutMatrix<double> scores_;
+  ScorePass pass_;
+  std::optional<TreeArrays> pending_;
 };
-
-// Per row: the weighted sum of a term of its values.
-void weighted_sums(const RowMatrix<float>& values, const Vector<double>& weight, const std::string& term,
-                   OutVector<double>& out, int n_threads) {
-  constexpr std::size_t kBlockRows = 1024;
-  const std::size_t n = values.shape(0), d = values.shape(1);
-  expect(weight.shape(0) == d && out.shape(0) == n && (values.stride(1) == 1 || d == 1), "arrays differ in size");
-  const Term kind = term_of(term);
-  nb::gil_scoped_release release;
-  parallel_for(n * d < kParallelWork ? 1 : n_threads, (n + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int) {
-    gradient_kernels().weighted_sums(values.data(), static_cast<std::size_t>(values.stride(0)), block * kBlockRows,
-                                     std::min(n, (block + 1) * kBlockRows), static_cast<int>(d), weight.data(), kind,
-                                     out.data());
-  });
-}
-
-OnTheWay both(const TreeOfRows* tree, Mixtures* mixtures, const OutMatrix<double>& raw) {
-  const std::size_t n = raw.shape(0), d = raw.shape(1);
-  return {tree == nullptr ? LeafValues{} : tree->of(n, d), mixtures == nullptr ? RowMixtures{} : mixtures->of(n, d)};
-}
-
-void squared_error(OutMatrix<double>& raw, const Matrix<double>& y, const Vector<double>& unit,
-                   OutMatrix<float>& gradient, int n_threads, const TreeOfRows* tree, Mixtures* mixtures) {
-  const std::size_t n = raw.shape(0), d = raw.shape(1);
-  expect(y.shape(0) == n && y.shape(1) == d && unit.shape(0) == d && gradient.shape(0) == n && gradient.shape(1) == d,
-         "arrays of rows x outputs");
-  const OnTheWay also = both(tree, mixtures, raw);
-  nb::gil_scoped_release release;
-  squared_error_gradients(also, raw.data(), y.data(), unit.data(), n, static_cast<int>(d), gradient.data(), n_threads);
-}
-
-void clipped_squared_error(const Matrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
-                           int n_threads) {
-  const std::size_t n = raw.shape(0), d = raw.shape(1);
-  expect(y.shape(0) == n && y.shape(1) == d && gradient.shape(0) == n && gradient.shape(1) == d,
-         "arrays of rows x outputs");
-  nb::gil_scoped_release release;
-  clipped_squared_error_gradients(raw.data(), y.data(), n, static_cast<int>(d), gradient.data(), n_threads);
-}
-
-void softmax(OutMatrix<double>& raw, const Vector<std::int32_t>& label, const std::string& curvature,
-             OutMatrix<float>& gradient, std::optional<OutMatrix<float>>& hessian, int n_threads,
-             const TreeOfRows* tree, Mixtures* mixtures) {
-  const std::size_t n = raw.shape(0), d = raw.shape(1);
-  expect(label.shape(0) == n && gradient.shape(0) == n && gradient.shape(1) == d &&
-             (!hessian || (hessian->shape(0) == n && hessian->shape(1) == d)),
-         "arrays of rows x outputs");
-  for (std::size_t i = 0; i < n; ++i)
-    expect(label.data()[i] >= 0 && static_cast<std::size_t>(label.data()[i]) < d, "a label is out of range");
-  const Term kind = term_of(curvature);
-  expect(kind != Term::kItself && kind != Term::kSquare, "unknown curvature");
-  const OnTheWay also = both(tree, mixtures, raw);
-  nb::gil_scoped_release release;
-  softmax_gradients(also, raw.data(), label.data(), kind, n, static_cast<int>(d), gradient.data(),
-                    hessian ? hessian->data() : nullptr, n_threads);
-}
-
-void logistic(OutMatrix<double>& raw, const Matrix<double>& y, OutMatrix<float>& gradient,
-              std::optional<OutMatrix<float>>& hessian, int n_threads, const TreeOfRows* tree, Mixtures* mixtures) {
-  const std::size_t n = raw.shape(0), d = raw.shape(1);
-  expect(y.shape(0) == n && y.shape(1) == d && gradient.shape(0) == n && gradient.shape(1) == d &&
-             (!hessian || (hessian->shape(0) == n && hessian->shape(1) == d)),
-         "arrays of rows x outputs");
-  const OnTheWay also = both(tree, mixtures, raw);
-  nb::gil_scoped_release release;
-  logistic_gradients(also, raw.data(), y.data(), n, static_cast<int>(d), gradient.data(),
-                     hessian ? hessian->data() : nullptr, n_threads);
-}
 
 // Of one of the losses: probabilities from scores.
 template <auto probabilities>
@@ -156,40 +222,18 @@ void predict_probabilities(const Matrix<double>& raw, OutMatrix<double>& out, in
   probabilities(raw.data(), n, static_cast<int>(d), out.data(), n_threads);
 }
 
-void pinball(const Matrix<double>& raw, const Matrix<double>& y, const Vector<std::int32_t>& column,
-             const Vector<double>& above, const Vector<double>& below, OutMatrix<float>& gradient, int n_threads) {
-  const std::size_t n = raw.shape(0), d = raw.shape(1);
-  expect(y.shape(0) == n && column.shape(0) == d && above.shape(0) == d && below.shape(0) == d &&
-             gradient.shape(0) == n && gradient.shape(1) == d,
-         "arrays of rows x outputs");
-  for (std::size_t j = 0; j < d; ++j)
-    expect(column.data()[j] >= 0 && static_cast<std::size_t>(column.data()[j]) < y.shape(1),
-           "a column is out of range");
-  nb::gil_scoped_release release;
-  pinball_gradients(raw.data(), y.data(), y.shape(1), column.data(), above.data(), below.data(), n, static_cast<int>(d),
-                    gradient.data(), n_threads);
-}
-
-void huber(const Matrix<double>& raw, const Matrix<double>& y, const Vector<double>& unit, const Vector<double>& factor,
-           double delta, double largest, OutMatrix<float>& gradient, OutMatrix<float>& hessian, int n_threads) {
-  const std::size_t n = raw.shape(0), d = raw.shape(1);
-  expect(y.shape(0) == n && y.shape(1) == d && unit.shape(0) == d && factor.shape(0) == d && gradient.shape(0) == n &&
-             gradient.shape(1) == d && hessian.shape(0) == n && hessian.shape(1) == d,
-         "arrays of rows x outputs");
-  nb::gil_scoped_release release;
-  huber_gradients(raw.data(), y.data(), unit.data(), factor.data(), delta, largest, n, static_cast<int>(d),
-                  gradient.data(), hessian.data(), n_threads);
-}
-
-void log_link(const Matrix<double>& raw, const Matrix<double>& y, const Vector<double>& log_mean, double power,
-              OutMatrix<float>& gradient, OutMatrix<float>& hessian, int n_threads) {
-  const std::size_t n = raw.shape(0), d = raw.shape(1);
-  expect(y.shape(0) == n && y.shape(1) == d && log_mean.shape(0) == d && gradient.shape(0) == n &&
-             gradient.shape(1) == d && hessian.shape(0) == n && hessian.shape(1) == d,
-         "arrays of rows x outputs");
-  nb::gil_scoped_release release;
-  log_link_gradients(raw.data(), y.data(), log_mean.data(), power, n, static_cast<int>(d), gradient.data(),
-                     hessian.data(), n_threads);
+void bind_formulas(nb::module_& m) {
+  nb::class_<Formula>(m, "Formula", "Gradient and Hessian of a loss, for rows with certain targets.")
+      .def_prop_ro("has_hessian", &Formula::has_hessian)
+      .def("gradients", &gradients_of, "raw"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(),
+           "n_threads"_a);
+  bind_formula<SquaredError, Numbers>(m, "SquaredError", &make_squared_error, "unit"_a);
+  bind_formula<ClippedSquaredError, Numbers>(m, "ClippedSquaredError", &make_of_labels<ClippedSquaredError>);
+  bind_formula<Softmax, Labels>(m, "Softmax", &make_softmax, "n_outputs"_a, "curvature"_a);
+  bind_formula<Logistic, Numbers>(m, "Logistic", &make_of_labels<Logistic>);
+  bind_formula<Pinball, Numbers>(m, "Pinball", &make_pinball, "column"_a, "above"_a, "below"_a);
+  bind_formula<Huber, Numbers>(m, "Huber", &make_huber, "unit"_a, "factor"_a, "delta"_a, "largest"_a);
+  bind_formula<LogLink, Numbers>(m, "LogLink", &make_log_link, "log_mean"_a, "power"_a);
 }
 
 }  // namespace
@@ -198,32 +242,23 @@ void bind_gradients(nb::module_& m) {
   nb::dict terms;
   for (std::size_t i = 0; i < std::size(kTermNames); ++i) terms[kTermNames[i]] = i;
   m.attr("TERMS") = terms;  // what is summed of a gradient, by name, as kernels number it
-  nb::class_<Mixtures>(m, "Mixtures", "Weighted sums of each row's gradients, and of a term of them.")
-      .def(nb::init<Matrix<float>, OutMatrix<float>, std::optional<Vector<double>>, const std::string&,
-                    std::optional<OutVector<double>>>(),
-           "columns"_a, "out"_a.noconvert(), "share"_a = nb::none(), "term"_a = "itself",
+  bind_formulas(m);
+  nb::class_<BoundSketch>(m, "Sketch", "Weighted sums of each row's gradients, and of a term of them.")
+      .def(nb::init<std::optional<Matrix<float>>, std::optional<OutMatrix<float>>, std::optional<Vector<double>>,
+                    const std::string&, std::optional<OutVector<double>>>(),
+           "columns"_a.none(), "mixtures"_a.noconvert().none(), "share"_a = nb::none(), "term"_a = "itself",
            "sums"_a.noconvert() = nb::none())
-      .def("make", &Mixtures::make, "values"_a, "n_threads"_a);
-  m.def("weighted_sums", &weighted_sums, "values"_a, "weight"_a, "term"_a, "out"_a.noconvert(), "n_threads"_a);
-  nb::class_<TreeOfRows>(m, "TreeOfRows", "A tree that the next pass over the scores of its rows adds to them.")
-      .def(nb::init<Vector<std::uint32_t>, Matrix<float>, Vector<double>>(), "leaf"_a, "values"_a, "unit"_a)
-      .def("add_to", &TreeOfRows::add_to, "raw"_a.noconvert(), "n_threads"_a);
-  m.def("squared_error", &squared_error, "raw"_a.noconvert(), "y"_a, "unit"_a, "gradient"_a.noconvert(), "n_threads"_a,
-        "tree"_a.none() = nb::none(), "mixtures"_a.none() = nb::none());
-  m.def("clipped_squared_error", &clipped_squared_error, "raw"_a, "y"_a, "gradient"_a.noconvert(), "n_threads"_a);
-  m.def("softmax", &softmax, "raw"_a.noconvert(), "label"_a, "curvature"_a, "gradient"_a.noconvert(),
-        "hessian"_a.noconvert().none(), "n_threads"_a, "tree"_a.none() = nb::none(), "mixtures"_a.none() = nb::none());
-  m.def("logistic", &logistic, "raw"_a.noconvert(), "y"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(),
-        "n_threads"_a, "tree"_a.none() = nb::none(), "mixtures"_a.none() = nb::none());
+      .def("fill", &BoundSketch::fill, "values"_a, "n_threads"_a);
+  nb::class_<BoundScorePass>(m, "ScorePass", "Scores of the training rows, and the tree not yet added to them.")
+      .def(nb::init<OutMatrix<double>, int>(), "scores"_a.noconvert(), "n_threads"_a)
+      .def("add", &BoundScorePass::add, "leaf"_a, "values"_a, "unit"_a)
+      .def("settle", &BoundScorePass::settle)
+      .def("sweep", &BoundScorePass::sweep, "formula"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(),
+           "sketch"_a.none());
   m.def("softmax_probabilities", &predict_probabilities<softmax_probabilities>, "raw"_a, "out"_a.noconvert(),
         "n_threads"_a);
   m.def("logistic_probabilities", &predict_probabilities<logistic_probabilities>, "raw"_a, "out"_a.noconvert(),
         "n_threads"_a);
-  m.def("pinball", &pinball, "raw"_a, "y"_a, "column"_a, "above"_a, "below"_a, "gradient"_a.noconvert(), "n_threads"_a);
-  m.def("huber", &huber, "raw"_a, "y"_a, "unit"_a, "factor"_a, "delta"_a, "largest"_a, "gradient"_a.noconvert(),
-        "hessian"_a.noconvert(), "n_threads"_a);
-  m.def("log_link", &log_link, "raw"_a, "y"_a, "log_mean"_a, "power"_a, "gradient"_a.noconvert(),
-        "hessian"_a.noconvert(), "n_threads"_a);
 }
 
 }  // namespace polyleaf

@@ -15,47 +15,45 @@ inline double from_bits(std::int64_t bits) {
   return x;
 }
 
-// Sums of one row with up to kColumns columns of the matrix, which are padded with zeros to whole vectors.
-constexpr int kColumns = 8;
+// Sums of one row with up to kTogether columns, which are padded with zeros to whole vectors.
+constexpr int kTogether = 8;
 
-template <int Columns>
+template <int Count>
 void project_row(const float* values, int n, const float* columns, std::size_t stride, float* out) {
-  Floats sum[Columns] = {};
+  Floats sum[Count] = {};
   int j = 0;
   for (; j + kFloats <= n; j += kFloats) {
     const Floats v = load_floats(values + j);
-    for (int c = 0; c < Columns; ++c) sum[c] += v * load_floats(columns + static_cast<std::size_t>(c) * stride + j);
+    for (int c = 0; c < Count; ++c) sum[c] += v * load_floats(columns + static_cast<std::size_t>(c) * stride + j);
   }
   if (j < n) {
     float rest[kFloats] = {0};
     for (int l = 0; l < n - j; ++l) rest[l] = values[j + l];
     const Floats v = load_floats(rest);
-    for (int c = 0; c < Columns; ++c) sum[c] += v * load_floats(columns + static_cast<std::size_t>(c) * stride + j);
+    for (int c = 0; c < Count; ++c) sum[c] += v * load_floats(columns + static_cast<std::size_t>(c) * stride + j);
   }
-  for (int c = 0; c < Columns; ++c) out[c] = sum_floats(sum[c]);
+  for (int c = 0; c < Count; ++c) out[c] = sum_floats(sum[c]);
 }
 
-void project(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n, const float* matrix,
-             std::size_t matrix_stride, int n_columns, float* out) {
-  for (std::size_t row = begin; row < end; ++row) {
-    const float* v = values + row * stride;
-    float* to = out + row * static_cast<std::size_t>(n_columns);
+void project(const FloatRows& rows, const Columns& columns, float* out) {
+  const auto column = [&](int c) { return columns.data + static_cast<std::size_t>(c) * columns.stride; };
+  for (std::size_t row = rows.begin; row < rows.end; ++row) {
+    const float* v = rows.values + row * rows.stride;
+    float* to = out + row * static_cast<std::size_t>(columns.count);
     int c = 0;
-    for (; c + kColumns <= n_columns; c += kColumns)
-      project_row<kColumns>(v, n, matrix + static_cast<std::size_t>(c) * matrix_stride, matrix_stride, to + c);
-    for (; c + 5 <= n_columns; c += 5)
-      project_row<5>(v, n, matrix + static_cast<std::size_t>(c) * matrix_stride, matrix_stride, to + c);
-    for (; c < n_columns; ++c)
-      project_row<1>(v, n, matrix + static_cast<std::size_t>(c) * matrix_stride, matrix_stride, to + c);
+    for (; c + kTogether <= columns.count; c += kTogether)
+      project_row<kTogether>(v, rows.n, column(c), columns.stride, to + c);
+    for (; c + 5 <= columns.count; c += 5) project_row<5>(v, rows.n, column(c), columns.stride, to + c);
+    for (; c < columns.count; ++c) project_row<1>(v, rows.n, column(c), columns.stride, to + c);
   }
 }
 
 template <Term kind>
-void sum_of_rows(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
-                 const double* weight, double* out) {
+void sum_of_rows(const FloatRows& rows, const double* weight, double* out) {
+  const int n = rows.n;
   const auto term = [&](const float* v, int j) { return weight[j] * term_of(kind, static_cast<double>(v[j])); };
-  for (std::size_t row = begin; row < end; ++row) {
-    const float* v = values + row * stride;
+  for (std::size_t row = rows.begin; row < rows.end; ++row) {
+    const float* v = rows.values + row * rows.stride;
     double lane[kLane] = {0};
     int j = 0;
     for (; j + kLane <= n; j += kLane)
@@ -65,9 +63,8 @@ void sum_of_rows(const float* values, std::size_t stride, std::size_t begin, std
   }
 }
 
-void weighted_sums(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
-                   const double* weight, Term term, double* out) {
-  with_term(term, [&](auto kind) { sum_of_rows<kind.value>(values, stride, begin, end, n, weight, out); });
+void weighted_sums(const FloatRows& rows, const double* weight, Term term, double* out) {
+  with_term(term, [&](auto kind) { sum_of_rows<kind.value>(rows, weight, out); });
 }
 
 // e^x to about 1e-15 for -700 <= x <= 700 (raised to -700), written so that the compiler vectorises it.
@@ -116,17 +113,17 @@ inline void exponentials(const double* x, double largest, int n, float* out) {
 constexpr int kFewOutputs = 64;
 
 template <Term kind, bool Stored>
-void softmax_few(const double* raw, const std::int32_t* label, std::size_t begin, std::size_t end, int n_outputs,
-                 float* gradient, float* hessian) {
+void softmax_few(const ScoreBlock& block, const std::int32_t* label) {
   constexpr std::size_t kNumbers = 512;
   double x[kNumbers], inverse[kNumbers];  // the latter once for each output
   float e[kNumbers];
+  const int n_outputs = block.n_outputs;
   const auto d = static_cast<std::size_t>(n_outputs);
   const std::size_t n_together = kNumbers / d;
-  for (std::size_t first = begin; first < end; first += n_together) {
-    const std::size_t n_rows = end - first < n_together ? end - first : n_together;
+  for (std::size_t first = block.begin; first < block.end; first += n_together) {
+    const std::size_t n_rows = block.end - first < n_together ? block.end - first : n_together;
     const std::size_t n = n_rows * d;
-    const double* from = raw + first * d;
+    const double* from = block.scores + first * d;
     for (std::size_t r = 0; r < n_rows; ++r) {
       const double largest = largest_of(from + r * d, n_outputs);
       for (std::size_t j = r * d; j < (r + 1) * d; ++j) x[j] = from[j] - largest;
@@ -136,8 +133,8 @@ void softmax_few(const double* raw, const std::int32_t* label, std::size_t begin
       const double of_row = 1.0 / sum_of(e + r * d, n_outputs);
       for (std::size_t j = r * d; j < (r + 1) * d; ++j) inverse[j] = of_row;
     }
-    float* g = gradient + first * d;
-    float* h = Stored ? hessian + first * d : nullptr;
+    float* g = block.gradient + first * d;
+    float* h = Stored ? block.hessian + first * d : nullptr;
     for (std::size_t i = 0; i < n; ++i) {
       const double p = static_cast<double>(e[i]) * inverse[i];
       g[i] = static_cast<float>(p);
@@ -153,16 +150,16 @@ void softmax_few(const double* raw, const std::int32_t* label, std::size_t begin
 }
 
 template <Term kind, bool Stored>
-void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begin, std::size_t end, int n_outputs,
-                  float* gradient, float* hessian) {
-  if (n_outputs <= kFewOutputs) return softmax_few<kind, Stored>(raw, label, begin, end, n_outputs, gradient, hessian);
+void softmax_rows(const ScoreBlock& block, const std::int32_t* label) {
+  const int n_outputs = block.n_outputs;
+  if (n_outputs <= kFewOutputs) return softmax_few<kind, Stored>(block, label);
   constexpr int kChunk = 1024;
   float e[kChunk];
   const auto d = static_cast<std::size_t>(n_outputs);
-  for (std::size_t row = begin; row < end; ++row) {
-    const double* x = raw + row * d;
-    float* g = gradient + row * d;
-    float* h = Stored ? hessian + row * d : nullptr;
+  for (std::size_t row = block.begin; row < block.end; ++row) {
+    const double* x = block.scores + row * d;
+    float* g = block.gradient + row * d;
+    float* h = Stored ? block.hessian + row * d : nullptr;
     const double largest = largest_of(x, n_outputs);
     double sum = 0.0;
     for (int from = 0; from < n_outputs; from += kChunk) {
@@ -187,16 +184,15 @@ void softmax_rows(const double* raw, const std::int32_t* label, std::size_t begi
   }
 }
 
-void softmax(const double* raw, const std::int32_t* label, Term kind, std::size_t begin, std::size_t end, int n_outputs,
-             float* gradient, float* hessian) {
-  if (hessian == nullptr)
-    softmax_rows<Term::kPaper, false>(raw, label, begin, end, n_outputs, gradient, hessian);
+void softmax(const ScoreBlock& block, const std::int32_t* label, Term kind) {
+  if (block.hessian == nullptr)
+    softmax_rows<Term::kPaper, false>(block, label);
   else if (kind == Term::kAbsolute)
-    softmax_rows<Term::kAbsolute, true>(raw, label, begin, end, n_outputs, gradient, hessian);
+    softmax_rows<Term::kAbsolute, true>(block, label);
   else if (kind == Term::kTwice)
-    softmax_rows<Term::kTwice, true>(raw, label, begin, end, n_outputs, gradient, hessian);
+    softmax_rows<Term::kTwice, true>(block, label);
   else
-    softmax_rows<Term::kPaper, true>(raw, label, begin, end, n_outputs, gradient, hessian);
+    softmax_rows<Term::kPaper, true>(block, label);
 }
 
 void softmax_shares(const double* raw, std::size_t begin, std::size_t end, int n_outputs, double* out) {
@@ -218,9 +214,11 @@ void sigmoids(const double* raw, std::size_t begin, std::size_t end, double* out
   for (std::size_t i = begin; i < end; ++i) out[i] = sigmoid(raw[i]);
 }
 
-void logistic(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
-              float* hessian) {
-  for (std::size_t i = begin; i < end; ++i) {
+void logistic(const ScoreBlock& block, const double* label) {
+  const auto d = static_cast<std::size_t>(block.n_outputs);
+  const double* raw = block.scores;
+  float *gradient = block.gradient, *hessian = block.hessian;
+  for (std::size_t i = block.begin * d; i < block.end * d; ++i) {
     const double p = sigmoid(raw[i]);
     gradient[i] = static_cast<float>(p - label[i]);
     if (hessian != nullptr) hessian[i] = static_cast<float>(p * (1.0 - p));

@@ -8,19 +8,40 @@
 
 namespace polyleaf {
 
+// Scores of rows [begin, end), and where their gradients go. The arrays hold all rows x outputs.
+struct ScoreBlock {
+  const double* scores = nullptr;
+  int n_outputs = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  float* gradient = nullptr;
+  float* hessian = nullptr;  // null: not wanted
+};
+
+// Rows [begin, end) of a matrix whose rows of n numbers are `stride` numbers apart.
+struct FloatRows {
+  const float* values = nullptr;
+  std::size_t stride = 0;
+  int n = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// What rows are multiplied by: column by column, `stride` floats apart and padded with zeros to multiples of 16.
+struct Columns {
+  const float* data = nullptr;
+  std::size_t stride = 0;
+  int count = 0;
+};
+
 struct GradientKernels {
-  // out (rows x columns) = values (rows x n) times matrix, which stands column by column, `matrix_stride` floats apart
-  // and padded with zeros to multiples of 16.
-  void (*project)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
-                  const float* matrix, std::size_t matrix_stride, int n_columns, float* out);
-  // out (per row) = weighted sum of a term of n values.
-  void (*weighted_sums)(const float* values, std::size_t stride, std::size_t begin, std::size_t end, int n,
-                        const double* weight, Term term, double* out);
-  // `hessian` (here and below) may be null; `curvature` is one of the Hessians.
-  void (*softmax)(const double* raw, const std::int32_t* label, Term curvature, std::size_t begin, std::size_t end,
-                  int n_outputs, float* gradient, float* hessian);
-  void (*logistic)(const double* raw, const double* label, std::size_t begin, std::size_t end, float* gradient,
-                   float* hessian);
+  // out (all rows x columns) = rows times columns.
+  void (*project)(const FloatRows& rows, const Columns& columns, float* out);
+  // out (per row) = weighted sum of a term of the row's numbers.
+  void (*weighted_sums)(const FloatRows& rows, const double* weight, Term term, double* out);
+  // `curvature` is one of the Hessians.
+  void (*softmax)(const ScoreBlock& block, const std::int32_t* label, Term curvature);
+  void (*logistic)(const ScoreBlock& block, const double* label);
   // What these losses predict.
   void (*softmax_shares)(const double* raw, std::size_t begin, std::size_t end, int n_outputs, double* out);
   void (*sigmoids)(const double* raw, std::size_t begin, std::size_t end, double* out);

@@ -141,102 +141,86 @@ class ForestPredictor:
         self, table: npt.NDArray[Any], begin: int, end: int, n_threads: int
     ) -> npt.NDArray[np.int32]: ...
 
-class Mixtures:
+class Formula:
+    @property
+    def has_hessian(self) -> bool: ...
+    def gradients(
+        self,
+        raw: npt.NDArray[np.float64],
+        gradient: npt.NDArray[np.float32],
+        hessian: npt.NDArray[np.float32] | None,
+        n_threads: int,
+    ) -> None: ...
+
+class SquaredError(Formula):
+    def __init__(self, y: npt.NDArray[np.float64], unit: npt.NDArray[np.float64]) -> None: ...
+
+class ClippedSquaredError(Formula):
+    def __init__(self, y: npt.NDArray[np.float64]) -> None: ...
+
+class Softmax(Formula):
+    def __init__(self, y: npt.NDArray[np.int32], n_outputs: int, curvature: str) -> None: ...
+
+class Logistic(Formula):
+    def __init__(self, y: npt.NDArray[np.float64]) -> None: ...
+
+class Pinball(Formula):
     def __init__(
         self,
-        columns: npt.NDArray[np.float32],
-        out: npt.NDArray[np.float32],
+        y: npt.NDArray[np.float64],
+        column: npt.NDArray[np.int32],
+        above: npt.NDArray[np.float64],
+        below: npt.NDArray[np.float64],
+    ) -> None: ...
+
+class Huber(Formula):
+    def __init__(
+        self,
+        y: npt.NDArray[np.float64],
+        unit: npt.NDArray[np.float64],
+        factor: npt.NDArray[np.float64],
+        delta: float,
+        largest: float,
+    ) -> None: ...
+
+class LogLink(Formula):
+    def __init__(
+        self, y: npt.NDArray[np.float64], log_mean: npt.NDArray[np.float64], power: float
+    ) -> None: ...
+
+class Sketch:
+    def __init__(
+        self,
+        columns: npt.NDArray[np.float32] | None,
+        mixtures: npt.NDArray[np.float32] | None,
         share: npt.NDArray[np.float64] | None = None,
         term: str = "itself",
         sums: npt.NDArray[np.float64] | None = None,
     ) -> None: ...
-    def make(self, values: npt.NDArray[np.float32], n_threads: int) -> None: ...
+    def fill(self, values: npt.NDArray[np.float32], n_threads: int) -> None: ...
 
-def weighted_sums(
-    values: npt.NDArray[np.float32],
-    weight: npt.NDArray[np.float64],
-    term: str,
-    out: npt.NDArray[np.float64],
-    n_threads: int,
-) -> None: ...
-
-class TreeOfRows:
-    def __init__(
+class ScorePass:
+    def __init__(self, scores: npt.NDArray[np.float64], n_threads: int) -> None: ...
+    def add(
         self,
         leaf: npt.NDArray[np.uint32],
         values: npt.NDArray[np.float32],
         unit: npt.NDArray[np.float64],
     ) -> None: ...
-    def add_to(self, raw: npt.NDArray[np.float64], n_threads: int) -> None: ...
+    def settle(self) -> None: ...
+    def sweep(
+        self,
+        formula: Formula,
+        gradient: npt.NDArray[np.float32],
+        hessian: npt.NDArray[np.float32] | None,
+        sketch: Sketch | None,
+    ) -> None: ...
 
-def squared_error(
-    raw: npt.NDArray[np.float64],
-    y: npt.NDArray[np.float64],
-    unit: npt.NDArray[np.float64],
-    gradient: npt.NDArray[np.float32],
-    n_threads: int,
-    tree: TreeOfRows | None = None,
-    mixtures: Mixtures | None = None,
-) -> None: ...
-def softmax(
-    raw: npt.NDArray[np.float64],
-    label: npt.NDArray[np.int32],
-    curvature: str,
-    gradient: npt.NDArray[np.float32],
-    hessian: npt.NDArray[np.float32] | None,
-    n_threads: int,
-    tree: TreeOfRows | None = None,
-    mixtures: Mixtures | None = None,
-) -> None: ...
-def logistic(
-    raw: npt.NDArray[np.float64],
-    y: npt.NDArray[np.float64],
-    gradient: npt.NDArray[np.float32],
-    hessian: npt.NDArray[np.float32] | None,
-    n_threads: int,
-    tree: TreeOfRows | None = None,
-    mixtures: Mixtures | None = None,
-) -> None: ...
 def softmax_probabilities(
     raw: npt.NDArray[np.float64], out: npt.NDArray[np.float64], n_threads: int
 ) -> None: ...
 def logistic_probabilities(
     raw: npt.NDArray[np.float64], out: npt.NDArray[np.float64], n_threads: int
-) -> None: ...
-def clipped_squared_error(
-    raw: npt.NDArray[np.float64],
-    y: npt.NDArray[np.float64],
-    gradient: npt.NDArray[np.float32],
-    n_threads: int,
-) -> None: ...
-def pinball(
-    raw: npt.NDArray[np.float64],
-    y: npt.NDArray[np.float64],
-    column: npt.NDArray[np.int32],
-    above: npt.NDArray[np.float64],
-    below: npt.NDArray[np.float64],
-    gradient: npt.NDArray[np.float32],
-    n_threads: int,
-) -> None: ...
-def huber(
-    raw: npt.NDArray[np.float64],
-    y: npt.NDArray[np.float64],
-    unit: npt.NDArray[np.float64],
-    factor: npt.NDArray[np.float64],
-    delta: float,
-    largest: float,
-    gradient: npt.NDArray[np.float32],
-    hessian: npt.NDArray[np.float32],
-    n_threads: int,
-) -> None: ...
-def log_link(
-    raw: npt.NDArray[np.float64],
-    y: npt.NDArray[np.float64],
-    log_mean: npt.NDArray[np.float64],
-    power: float,
-    gradient: npt.NDArray[np.float32],
-    hessian: npt.NDArray[np.float32],
-    n_threads: int,
 ) -> None: ...
 def has_infinity(table: npt.NDArray[Any], n_threads: int) -> bool: ...
 def max_threads() -> int: ...

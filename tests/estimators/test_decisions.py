@@ -235,14 +235,15 @@ def core_calls():
     forest = PolyleafRegressor(n_estimators=20).fit(X[:2000], gradient[:2000])._forest
     predictor, scores = forest._predictor, np.zeros((n, d))
     out, other, hessian = np.empty((n, d), np.float32), np.empty((n, d), np.float32), gradient**2
+    scores_of_rows, softmax = _core.ScorePass(raw, 1), _core.Softmax(label, d, "p(1-p)")
+    squared_error = _core.SquaredError(raw, ones)
     grower = TreeGrower(matrix, TreeRules(max_depth=8, min_samples_leaf=1), 0.1, 1, histogram_bytes=0)
     return {
         "bin_table": lambda: bin_table(X, None, 255, 1),
         "encode": lambda: matrix.encode(X, 1),
         "grow": lambda: grower.grow(gradient, hessian, None, gain_weight=ones, unit=ones),
-        "softmax": lambda: [_core.softmax(raw, label, "p(1-p)", out, other, 1) for _ in range(10)],
-        "logistic": lambda: [_core.logistic(raw, raw, out, other, 1) for _ in range(10)],
-        "squared_error": lambda: [_core.squared_error(raw, raw, ones, out, 1) for _ in range(50)],
+        "sweep": lambda: [scores_of_rows.sweep(softmax, out, other, None) for _ in range(10)],
+        "gradients": lambda: [squared_error.gradients(raw, out, None, 1) for _ in range(50)],
         "predict": lambda: predictor.add(X, 0, 20, scores, 1),
         "apply": lambda: predictor.apply(X, 0, 20, 1),
     }

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+from gradients_of import gradients_of
 from mixed_table import COLUMNS, TARGETS, N, mixed, table
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
 from polyleaf.callbacks import Checkpoint
@@ -144,7 +145,7 @@ def test_groups_are_on_a_par():
     base = loss.base_score(y, None)
     unit, gain_weight = loss.scales(y, None, base, True)
     assert unit.shape == gain_weight.shape == (11,)
-    gradient, hessian = loss.gradients(y, np.tile(base, (n, 1)), 1)
+    gradient, hessian = gradients_of(loss, y, np.tile(base, (n, 1)))
     scores = []
     for _ in range(300):
         rows = rng.random(n) < 0.5
@@ -222,8 +223,8 @@ def test_gradients_of_groups_stand_side_by_side():
         ]
     )
     raw = rng.normal(size=(50, 4))
-    gradient, hessian = loss.gradients(y, raw, 1)
-    expected = softmax.gradients(y[:, 0].astype(np.int32), np.ascontiguousarray(raw[:, 1:]), 1)
+    gradient, hessian = gradients_of(loss, y, raw)
+    expected = gradients_of(softmax, y[:, 0].astype(np.int32), np.ascontiguousarray(raw[:, 1:]))
     np.testing.assert_array_equal(gradient[:, 1:], expected[0])
     np.testing.assert_array_equal(hessian[:, 1:], expected[1])
     np.testing.assert_array_equal(gradient[:, 0], np.sign(raw[:, 0] - y[:, 1]))

@@ -10,10 +10,12 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import root_mean_squared_error
 
 import oracle
+from gradients_of import gradients_of
 from polyleaf import PolyleafClassifier, PolyleafRegressor, _core
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.weights import Weights
 from polyleaf.losses import make_loss
+from polyleaf.losses.formula import NumpyFormula
 from polyleaf.losses.squared_error import SquaredError
 from polyleaf.training.loop import train
 
@@ -480,7 +482,7 @@ def test_scores_kept_in_training_are_the_predictions(kind, sampled, strategy):
 
     def objective(target, raw):
         seen.append(raw.copy())
-        gradient, hessian = built_in.gradients(target, raw, 1)
+        gradient, hessian = gradients_of(built_in, target, raw)
         return gradient, np.ones_like(gradient) if hessian is None else hessian
 
     model.set_params(objective=objective).fit(X, y)
@@ -497,9 +499,16 @@ def test_scores_of_targets_of_any_size_are_the_predictions(exponents):
     seen = []
 
     class Spy(SquaredError):
-        def gradients(self, y, raw, n_threads):
-            seen.append(raw.copy())
-            return super().gradients(y, raw, n_threads)
+        def formula(self, y):
+            compiled = super().formula(y)
+
+            def gradients(raw):
+                seen.append(raw.copy())
+                gradient = np.empty(raw.shape, dtype=np.float32)
+                compiled.gradients(raw, gradient, None, 1)
+                return gradient, np.ones_like(gradient)
+
+            return NumpyFormula(gradients)
 
     model = estimator("regression", n_estimators=5)
     coding = model._learn_coding(y)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import polyleaf.gpu.trainer
+import polyleaf.gpu.device
 from pairs import FEATURES, Case, case_of, plain
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, load_model
 from polyleaf.callbacks import Checkpoint
@@ -27,7 +27,7 @@ from polyleaf.gpu import runtime
 from polyleaf.gpu.runtime import GpuError
 from polyleaf.model.file import read_model
 from polyleaf.params.table import parameters_of
-from polyleaf.training.trainer import Trainer
+from polyleaf.training.device import CpuDevice
 from training_cases import CLASSES, LABELS, TARGETS, WEIGHT, X, assert_same_model
 
 pytestmark = pytest.mark.cpu_only("what is said where there is no GPU")
@@ -345,16 +345,16 @@ def test_cross_validation_refuses_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cpu_as_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What asks for a GPU gets the CPU. Collects on what trainers were made."""
+    """What asks for a GPU gets the CPU. Collects what GPUs were asked for."""
     made: list[str] = []
 
-    class RecordingTrainer(Trainer):
+    class RecordingDevice(CpuDevice):
         def __init__(self, *arguments: Any) -> None:
             made.append("gpu")
             super().__init__(*arguments)
 
     monkeypatch.setattr(base_estimator, "require_gpu", lambda: None)
-    monkeypatch.setattr(polyleaf.gpu.trainer, "GpuTrainer", RecordingTrainer)
+    monkeypatch.setattr(polyleaf.gpu.device, "GpuDevice", RecordingDevice)
     return made
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import polyleaf.gpu.device
 import polyleaf.gpu.grower
-import polyleaf.gpu.trainer
 from polyleaf import PolyleafClassifier, PolyleafRegressor
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -146,8 +146,8 @@ def test_targets_of_the_gpu_are_checked(cupy: Any) -> None:
 @pytest.mark.parametrize("free", [0, 1000, 10_000])
 def test_too_little_memory_is_refused_with_the_sizes(free: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is put on the device."""
-    monkeypatch.setattr(polyleaf.gpu.trainer, "free_memory", lambda: free)
-    monkeypatch.setattr(polyleaf.gpu.trainer, "bin_on_device", None)
+    monkeypatch.setattr(polyleaf.gpu.device, "free_memory", lambda: free)
+    monkeypatch.setattr(polyleaf.gpu.device, "bin_on_device", None)
     with pytest.raises(MemoryError, match=r"300 rows x 4 features -> 3 outputs need .* are free"):
         R(**SMALL, device="cuda").fit(X, Y)
 
@@ -164,14 +164,14 @@ def test_memory_that_others_have_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tables_too_large_to_be_binned_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Are binned by the CPU, to the same bits."""
     expected = R(**SMALL, device="cpu").fit(X, Y)
-    plan = polyleaf.gpu.trainer.plan_histograms
+    plan = polyleaf.gpu.device.plan_histograms
     monkeypatch.setattr(
-        polyleaf.gpu.trainer,
+        polyleaf.gpu.device,
         "plan_histograms",
         lambda shape, free, with_data: plan(shape, 10**9, with_data=True),
     )
-    monkeypatch.setattr(polyleaf.gpu.trainer, "free_memory", lambda: X.nbytes)
-    monkeypatch.setattr(polyleaf.gpu.trainer, "bin_on_device", None)
+    monkeypatch.setattr(polyleaf.gpu.device, "free_memory", lambda: X.nbytes)
+    monkeypatch.setattr(polyleaf.gpu.device, "bin_on_device", None)
     got = R(**SMALL, device="cuda").fit(X, Y)
     np.testing.assert_array_equal(got._forest.values, expected._forest.values)
     np.testing.assert_array_equal(got._forest.threshold, expected._forest.threshold)

@@ -6,8 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf import _core
+from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sparse_tables import SparseTable, dense_columns
+from polyleaf.params.settings import Settings
 
 
 def bin_table(
@@ -47,3 +49,8 @@ def bin_table(
         for first, block in dense_columns(X)
     ]
     return parts[0] if len(parts) == 1 else _core.join_columns(parts, n_threads)
+
+
+def bin_data(data: Dataset, settings: Settings) -> _core.BinnedMatrix:
+    """Return the table of the training rows as bin codes."""
+    return bin_table(data.X, data.weights.row, settings.max_bins, settings.n_threads, settings.categorical)

@@ -14,6 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
+from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
@@ -25,7 +26,6 @@ from polyleaf.training.callbacks import all_callbacks
 from polyleaf.training.folds import Folds
 from polyleaf.training.loop import Run, TrainingResult, boost
 from polyleaf.training.state import TrainingState
-from polyleaf.training.trainer import bin_data
 
 Indices = npt.NDArray[np.intp]
 

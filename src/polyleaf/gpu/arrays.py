@@ -42,14 +42,8 @@ class GpuArrays:
         )
         return out
 
-    def project_and_sum(
-        self, values: Any, matrix: FloatArray, share: FloatArray, term: str
-    ) -> tuple[Any, Any]:
-        """Return what `project` and `row_sums` return."""
-        return self.project(values, matrix), self.row_sums(values, share, term)
-
-    def mixtures(self, n_rows: int, matrix: FloatArray, share: FloatArray, term: str) -> None:
-        """Return None: gradients are on the device."""
+    def sketch(self, n_rows: int, matrix: FloatArray | None, share: FloatArray, term: str) -> None:
+        """Return None: sketches are made of gradients that are there."""
         return
 
     def row_sums(self, values: Any, share: FloatArray, term: str) -> Any:

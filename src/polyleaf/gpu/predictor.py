@@ -270,7 +270,7 @@ def _packed(forest: Forest) -> GpuPredictor:
 
 
 class GpuScores:
-    """Scores of an evaluation set, kept on the device; see :class:`polyleaf.training.monitor.Scores`.
+    """Scores of an evaluation set, kept on the device; see :class:`polyleaf.model.scores.Scores`.
 
     Parameters
     ----------

@@ -18,21 +18,21 @@ FloatMatrix = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class RowMixtures:
-    """What `Arrays.project_and_sum` returns, made by the pass over the scores that makes the gradients.
+class Sketch:
+    """Sums of each row's gradients, filled while these are computed.
 
     Attributes
     ----------
-    core : _core.Mixtures
-        What the pass is given.
-    mixed : float32 ndarray of shape (rows, k)
-        The gradients of a row times a matrix of k columns.
+    core : _core.Sketch
+        What fills the arrays.
+    mixtures : float32 ndarray of shape (rows, k) or None
+        What `Arrays.project` returns; None: not asked for.
     sums : float64 ndarray of shape (rows,)
-        Sums of a term of the gradients.
+        What `Arrays.row_sums` returns.
     """
 
-    core: _core.Mixtures
-    mixed: FloatMatrix
+    core: _core.Sketch
+    mixtures: FloatMatrix | None
     sums: FloatArray
 
 
@@ -48,13 +48,10 @@ class Arrays(Protocol):
         `term` is "itself", "square", or the rule by which a Hessian follows from the gradient.
         """
 
-    def project_and_sum(
-        self, values: Any, matrix: FloatArray, share: FloatArray, term: str
-    ) -> tuple[Any, Any]:
-        """Return what `project` and `row_sums` return."""
-
-    def mixtures(self, n_rows: int, matrix: FloatArray, share: FloatArray, term: str) -> RowMixtures | None:
-        """Return the same to be made of the next gradients; None where these are made on a device."""
+    def sketch(self, n_rows: int, matrix: FloatArray | None, share: FloatArray, term: str) -> Sketch | None:
+        """Return what `project` and `row_sums` make of the next gradients, to be filled while these are
+        computed; None where this device has nothing to gain by that.
+        """
 
     def column_squares(self, values: Any, weight: FloatArray | None) -> FloatArray:
         """Return, per output, the sum over the rows of weighted squares."""
@@ -75,28 +72,22 @@ class CpuArrays:
     def project(self, values: FloatMatrix, matrix: FloatArray) -> FloatMatrix:
         """Return ``values @ matrix``."""
         out = np.empty((len(values), matrix.shape[1]), dtype=np.float32)
-        _core.Mixtures(_padded_columns(matrix), out).make(values, self.n_threads)
+        _core.Sketch(_padded_columns(matrix), out).fill(values, self.n_threads)
         return out
 
     def row_sums(self, values: FloatMatrix, share: FloatArray, term: str) -> FloatArray:
         """Return, per row, the sum of ``share * term(value)``."""
         sums = np.empty(len(values))
-        _core.weighted_sums(values, share, term, sums, self.n_threads)
+        _core.Sketch(None, None, share, term, sums).fill(values, self.n_threads)
         return sums
 
-    def project_and_sum(
-        self, values: FloatMatrix, matrix: FloatArray, share: FloatArray, term: str
-    ) -> tuple[FloatMatrix, FloatArray]:
-        """Return what `project` and `row_sums` return, in one pass over the values."""
-        mixtures = self.mixtures(len(values), matrix, share, term)
-        mixtures.core.make(values, self.n_threads)
-        return mixtures.mixed, mixtures.sums
-
-    def mixtures(self, n_rows: int, matrix: FloatArray, share: FloatArray, term: str) -> RowMixtures:
-        """Return the same to be made of the next gradients."""
-        mixed = np.empty((n_rows, matrix.shape[1]), dtype=np.float32)
+    def sketch(self, n_rows: int, matrix: FloatArray | None, share: FloatArray, term: str) -> Sketch:
+        """Return what `project` and `row_sums` make of the next gradients, to be filled."""
         sums = np.empty(n_rows)
-        return RowMixtures(_core.Mixtures(_padded_columns(matrix), mixed, share, term, sums), mixed, sums)
+        if matrix is None:
+            return Sketch(_core.Sketch(None, None, share, term, sums), None, sums)
+        mixtures = np.empty((n_rows, matrix.shape[1]), dtype=np.float32)
+        return Sketch(_core.Sketch(_padded_columns(matrix), mixtures, share, term, sums), mixtures, sums)
 
     def column_squares(self, values: FloatMatrix, weight: FloatArray | None) -> FloatArray:
         """Return, per output, the sum over the rows of weighted squares."""

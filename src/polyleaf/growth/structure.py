@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
-from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix, RowMixtures
+from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix, Sketch
 
 # As an array, as the name of the rule that makes it from the gradient (`Loss.hessian_rule`), or None: 1.
 Hessian = FloatMatrix | str | None
@@ -103,15 +103,23 @@ class StructurePlan:
     seed: int
     arrays: Arrays = field(default_factory=CpuArrays)
 
-    def mixtures(self, n_rows: int, gain_weight: FloatArray, hessian: str, number: int) -> RowMixtures | None:
-        """Return what `make` wants of the gradients of round `number`, for the pass that makes them.
+    def sketch_of_round(self, number: int, n_rows: int, gain_weight: FloatArray, rule: str) -> Sketch | None:
+        """Return the sketch of round `number`, to be filled while the gradients are computed.
 
-        None: nothing that it could make.
+        `rule` says how the Hessian follows from the gradient. None: `make` needs the gradients themselves.
         """
-        if self.sketch != "random_projection" or self.size >= len(gain_weight) or not self.shared:
+        if not self.shared:
+            return None
+        if self._takes_all(len(gain_weight)):
+            return self.arrays.sketch(n_rows, None, _equal_shares(len(gain_weight)), rule)
+        if self.sketch != "random_projection":
             return None
         projection = self._projection(gain_weight, number)
-        return self.arrays.mixtures(n_rows, projection.matrix, projection.share, hessian)
+        return self.arrays.sketch(n_rows, projection.matrix, projection.share, rule)
+
+    def _takes_all(self, n_outputs: int) -> bool:
+        """Whether splits are found on all outputs."""
+        return self.sketch is None or self.size >= n_outputs
 
     def make(
         self,
@@ -121,16 +129,16 @@ class StructurePlan:
         unit: FloatArray,
         number: int,
         weight: FloatArray | None = None,
-        mixtures: RowMixtures | None = None,
+        sketch: Sketch | None = None,
     ) -> Structure:
         """Return the structure of round `number`; see `TreeGrower.grow` for the arguments.
 
-        A Hessian by a rule is enough where it is shared. `mixtures` are those of this round, made already.
+        A Hessian by a rule is enough where it is shared. `sketch` is that of this round, filled already.
         """
-        if self.sketch is None or self.size >= gradient.shape[1]:
-            return self._of_some(gradient, hessian, gain_weight, unit)
+        if self._takes_all(gradient.shape[1]):
+            return self._of_some(gradient, hessian, gain_weight, unit, sketch)
         if self.sketch == "random_projection":
-            return self._projected(gradient, hessian, self._projection(gain_weight, number), mixtures)
+            return self._projected(gradient, hessian, self._projection(gain_weight, number), sketch)
         generator = self._generator(number)
         norms = gain_weight * self.arrays.column_squares(gradient, weight)
         if self.sketch == "top_outputs":
@@ -151,12 +159,12 @@ class StructurePlan:
         hessian: Hessian,
         gain_weight: FloatArray,
         unit: FloatArray,
+        sketch: Sketch | None = None,
     ) -> Structure:
         if not self.shared or hessian is None:
             assert not isinstance(hessian, str)
             return Structure(gradient, hessian, None, gain_weight, unit)
-        share = np.full(gradient.shape[1], 1 / gradient.shape[1])
-        curvature = self._mean_hessian(gradient, hessian, share)
+        curvature = self._mean_hessian(gradient, hessian, _equal_shares(gradient.shape[1]), sketch)
         return Structure(gradient, None, curvature, gain_weight, unit)
 
     def _generator(self, number: int) -> np.random.Generator:
@@ -166,7 +174,7 @@ class StructurePlan:
         return Projection.draw(gain_weight, self.size, self._generator(number))
 
     def _projected(
-        self, gradient: FloatMatrix, hessian: Hessian, projection: Projection, mixtures: RowMixtures | None
+        self, gradient: FloatMatrix, hessian: Hessian, projection: Projection, sketch: Sketch | None
     ) -> Structure:
         matrix, weight = projection.matrix, projection.gain_weight
         unit = np.full(self.size, np.inf)
@@ -175,21 +183,22 @@ class StructurePlan:
             mixed = self.arrays.project(gradient, matrix)
             of_groups = None if hessian is None else self.arrays.project(hessian, matrix**2)
             return Structure(mixed, of_groups, None, weight, unit)
-        if mixtures is not None:
-            return Structure(mixtures.mixed, None, mixtures.sums.astype(np.float32), weight, unit)
-        if isinstance(hessian, str):
-            mixed, sums = self.arrays.project_and_sum(gradient, matrix, projection.share, hessian)
-            return Structure(mixed, None, sums.astype(np.float32), weight, unit)
-        mixed = self.arrays.project(gradient, matrix)
-        return Structure(mixed, None, self._mean_hessian(gradient, hessian, projection.share), weight, unit)
+        filled = None if sketch is None else sketch.mixtures
+        mixed = self.arrays.project(gradient, matrix) if filled is None else filled
+        curvature = self._mean_hessian(gradient, hessian, projection.share, sketch)
+        return Structure(mixed, None, curvature, weight, unit)
 
     def _mean_hessian(
-        self, gradient: FloatMatrix, hessian: FloatMatrix | str, share: FloatArray
+        self, gradient: FloatMatrix, hessian: FloatMatrix | str, share: FloatArray, sketch: Sketch | None
     ) -> npt.NDArray[np.float32]:
-        """Return each row's mean of the Hessian over the outputs."""
+        """Return each row's mean of the Hessian over the outputs, which a sketch has already."""
         values, term = (gradient, hessian) if isinstance(hessian, str) else (hessian, "itself")
-        sums: Any = self.arrays.row_sums(values, share, term)
+        sums: Any = self.arrays.row_sums(values, share, term) if sketch is None else sketch.sums
         return sums.astype(np.float32)  # type: ignore[no-any-return]
+
+
+def _equal_shares(n_outputs: int) -> FloatArray:
+    return np.full(n_outputs, 1 / n_outputs)
 
 
 def _drawn(norms: FloatArray, size: int, generator: np.random.Generator) -> npt.NDArray[np.intp]:

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf._core import Mixtures, TreeOfRows
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.losses.formula import DeviceFormula, Formula
 
 # A label that no row has (or every row) would otherwise have an infinite base score.
 RAREST_SHARE = 1e-9
-
-Gradients = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
-
-
-class OnTheWay(NamedTuple):
-    """What is done besides, where gradients are made of scores; None: nothing."""
-
-    tree: TreeOfRows | None  # to be added to the scores first
-    mixtures: Mixtures | None  # to be made of the gradients
 
 
 class Loss(ABC):
@@ -75,28 +65,15 @@ class Loss(ABC):
         """
 
     @abstractmethod
-    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
-        """Return gradient and Hessian, unweighted, in multiples of `unit`; a Hessian of None is 1 everywhere.
+    def formula(self, y: Array) -> Formula:
+        """Return gradient and Hessian for rows of these targets, unweighted, in multiples of the units.
 
-        The arrays may be the same ones in every round.
+        Where there are units, `scales` has been called before.
         """
 
-    def gradient(self, y: Array, raw: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
-        """Return the gradient alone; enough where there is a `hessian_rule`, and half the memory."""
-        return self.gradients(y, raw, n_threads)[0]
-
-    def gradients_with(
-        self, also: OnTheWay, y: Array, raw: FloatArray, n_threads: int, *, with_hessian: bool
-    ) -> Gradients:
-        """Return the gradient, and the Hessian if it is wanted; a tree is added to the scores in place."""
-        if also.tree is not None:
-            also.tree.add_to(raw, n_threads)
-        gradient, hessian = (
-            self.gradients(y, raw, n_threads) if with_hessian else (self.gradient(y, raw, n_threads), None)
-        )
-        if also.mixtures is not None:
-            also.mixtures.make(gradient, n_threads)
-        return gradient, hessian
+    def device_formula(self) -> DeviceFormula | None:
+        """Return the same for a GPU; None: it has no kernel for this loss, and the host computes."""
+        return None
 
     @abstractmethod
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
@@ -111,16 +88,3 @@ class Loss(ABC):
         put targets of different scale on a par.
         """
         return np.ones(self.n_outputs), np.ones(self.n_outputs)
-
-
-class Workspace:
-    """Gradient arrays that are made once and reused from round to round."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, npt.NDArray[np.float32]] = {}
-
-    def __call__(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-        array = self._arrays.get(name)
-        if array is None or array.shape != shape:
-            array = self._arrays[name] = np.empty(shape, dtype=np.float32)
-        return array

@@ -7,11 +7,11 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sums import weighted_mean
-from polyleaf.losses.base import RAREST_SHARE, Gradients, OnTheWay
-from polyleaf.losses.one_pass import OnePassLoss
+from polyleaf.losses.base import RAREST_SHARE, Loss
+from polyleaf.losses.formula import DeviceFormula, Formula
 
 
-class BinaryCrossEntropy(OnePassLoss):
+class BinaryCrossEntropy(Loss):
     """l(f, y) = log(1 + e^f) - y f for each label: gradient p - y, Hessian p(1 - p)."""
 
     name = "binary_cross_entropy"
@@ -24,13 +24,13 @@ class BinaryCrossEntropy(OnePassLoss):
         share = np.clip(share, RAREST_SHARE, 1.0 - RAREST_SHARE)
         return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
 
-    def _pass(
-        self, y: Array, raw: FloatArray, n_threads: int, also: OnTheWay, with_hessian: bool
-    ) -> Gradients:
-        gradient = self._workspace("gradient", raw.shape)
-        hessian = self._workspace("hessian", raw.shape) if with_hessian else None
-        _core.logistic(raw, y, gradient, hessian, n_threads, *also)
-        return gradient, hessian
+    def formula(self, y: Array) -> Formula:
+        """Return p - y and p(1 - p)."""
+        return _core.Logistic(y)
+
+    def device_formula(self) -> DeviceFormula:
+        """Return the same for a GPU."""
+        return DeviceFormula("logistic")
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the probability of each label."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.base import Loss
+from polyleaf.losses.formula import Formula
 
 
 class ClippedSquaredError(Loss):
@@ -18,19 +19,13 @@ class ClippedSquaredError(Loss):
     name = "clipped_squared_error"
     default_metric = "top1_accuracy"
 
-    def __init__(self, n_outputs: int) -> None:
-        super().__init__(n_outputs)
-        self._workspace = Workspace()
-
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return 0: the scores of labels that never occur stay empty."""
         return np.zeros(self.n_outputs)
 
-    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+    def formula(self, y: Array) -> Formula:
         """Return -max(1 - f, 0) where y is 1, max(f, 0) where it is 0; the Hessian is 1."""
-        gradient = self._workspace("gradient", raw.shape)
-        _core.clipped_squared_error(raw, y, gradient, n_threads)
-        return gradient, None
+        return _core.ClippedSquaredError(y)
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the raw scores: on the scale of the labels, but not cut off there, which keeps ranks."""

@@ -7,14 +7,14 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sums import group_sums
-from polyleaf.losses.base import RAREST_SHARE, Gradients, OnTheWay
-from polyleaf.losses.one_pass import OnePassLoss
+from polyleaf.losses.base import RAREST_SHARE, Loss
+from polyleaf.losses.formula import DeviceFormula, Formula
 
 # What stands for the softmax's full Hessian. "p(1-p)" is its own diagonal and the paper's choice.
 SOFTMAX_CURVATURES = ("p(1-p)", "2p(1-p)", "abs(p-y)")
 
 
-class CrossEntropy(OnePassLoss):
+class CrossEntropy(Loss):
     """l(f, y) = -log softmax(f)_y: gradient p - onehot(y), Hessian by `curvature`."""
 
     name = "cross_entropy"
@@ -34,13 +34,13 @@ class CrossEntropy(OnePassLoss):
         share = share / share.sum()
         return np.asarray(np.log(np.maximum(share, RAREST_SHARE)), dtype=np.float64)
 
-    def _pass(
-        self, y: Array, raw: FloatArray, n_threads: int, also: OnTheWay, with_hessian: bool
-    ) -> Gradients:
-        gradient = self._workspace("gradient", raw.shape)
-        hessian = self._workspace("hessian", raw.shape) if with_hessian else None
-        _core.softmax(raw, y, self.hessian_rule, gradient, hessian, n_threads, *also)
-        return gradient, hessian
+    def formula(self, y: Array) -> Formula:
+        """Return p - onehot(y), and the Hessian by its rule."""
+        return _core.Softmax(y, self.n_outputs, self.hessian_rule)
+
+    def device_formula(self) -> DeviceFormula:
+        """Return the same for a GPU."""
+        return DeviceFormula("softmax", (_core.TERMS[self.hessian_rule],), rows_by_warps=True)
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the probability of each class."""

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.inputs import Array, FloatArray, read_only
-from polyleaf.losses.base import Gradients, Loss
+from polyleaf.losses.base import Loss
+from polyleaf.losses.formula import Formula, NumpyFormula
 
 
 class CustomLoss(Loss):
@@ -40,8 +41,11 @@ class CustomLoss(Loss):
         unit, gain_weight = self._like.scales(y, weight, base, scale_targets)
         return np.ones(self.n_outputs), np.clip(gain_weight / unit / unit, 1e-200, 1e200) * (gain_weight > 0)
 
-    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+    def formula(self, y: Array) -> Formula:
         """Return what the callable says, checked."""
+        return NumpyFormula(lambda raw: self._called_with(y, raw))
+
+    def _called_with(self, y: Array, raw: FloatArray) -> tuple[Array, Array]:
         # The callable may keep or change the scores it gets; the targets may be the user's own array.
         returned = self._function(read_only(y), raw.copy())
         if not isinstance(returned, tuple | list) or len(returned) != 2:

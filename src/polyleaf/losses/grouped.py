@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.base import Loss
 from polyleaf.losses.cross_entropy import CrossEntropy
+from polyleaf.losses.formula import FloatMatrix, Formula
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,6 @@ class GroupedLoss(Loss):
         ]
         together = np.concatenate(levels)
         self.leaf_levels: FloatArray | None = None if np.isnan(together).all() else together
-        self._workspace = Workspace()
         self._coded: tuple[Any, list[Array]] | None = None
 
     def target_columns(self) -> npt.NDArray[np.int32]:
@@ -112,26 +112,14 @@ class GroupedLoss(Loss):
             gain_weight[group.outputs] = own * (share * group.weight)
         return unit, gain_weight
 
-    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
-        """Return the gradients of the groups side by side; a Hessian of None is 1 where others have one."""
-        parts = self._targets(y)
-        if len(self.groups) == 1:
-            return self.groups[0].loss.gradients(parts[0], raw, n_threads)
-        gradient = self._workspace("gradient", raw.shape)
-        hessian = self._workspace("hessian", raw.shape)
-        all_ones = True
-        for group, part in zip(self.groups, parts, strict=True):
-            own = np.ascontiguousarray(raw[:, group.outputs])
-            gradient[:, group.outputs], of_group = group.loss.gradients(part, own, n_threads)
-            hessian[:, group.outputs] = 1.0 if of_group is None else of_group
-            all_ones = all_ones and of_group is None
-        return gradient, None if all_ones else hessian
-
-    def gradient(self, y: Array, raw: FloatArray, n_threads: int) -> npt.NDArray[np.float32]:
-        """Return the gradient alone, of a single group."""
-        if len(self.groups) > 1:
-            return super().gradient(y, raw, n_threads)
-        return self.groups[0].loss.gradient(self._targets(y)[0], raw, n_threads)
+    def formula(self, y: Array) -> Formula:
+        """Return the formulas of the groups side by side."""
+        formulas = [
+            group.loss.formula(part) for group, part in zip(self.groups, self._targets(y), strict=True)
+        ]
+        if len(formulas) == 1:
+            return formulas[0]
+        return _GroupedFormula(formulas, [group.outputs for group in self.groups])
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the predictions of the groups side by side."""
@@ -142,3 +130,40 @@ class GroupedLoss(Loss):
         if self._coded is None or self._coded[0] is not y:
             self._coded = (y, [group.targets(y) for group in self.groups])
         return self._coded[1]
+
+
+class _GroupedFormula:
+    """Formulas of different outputs; a Hessian of 1 is written down where other groups have one."""
+
+    def __init__(self, formulas: Sequence[Formula], outputs: Sequence[slice]) -> None:
+        self._parts = [_Part(formula, own) for formula, own in zip(formulas, outputs, strict=True)]
+        self.has_hessian = any(formula.has_hessian for formula in formulas)
+
+    def gradients(
+        self, raw: FloatArray, gradient: FloatMatrix, hessian: FloatMatrix | None, n_threads: int
+    ) -> None:
+        """Fill the arrays, group by group."""
+        for part in self._parts:
+            part.gradients(raw, gradient, hessian, n_threads)
+
+
+class _Part:
+    """The formula of one group, with arrays of its own outputs that are the same ones in every round."""
+
+    def __init__(self, formula: Formula, outputs: slice) -> None:
+        self._formula = formula
+        self._outputs = outputs
+        self._gradient = self._hessian = np.empty((0, 0), dtype=np.float32)
+
+    def gradients(
+        self, raw: FloatArray, gradient: FloatMatrix, hessian: FloatMatrix | None, n_threads: int
+    ) -> None:
+        own = np.ascontiguousarray(raw[:, self._outputs])
+        if self._gradient.shape != own.shape:
+            self._gradient = np.empty(own.shape, dtype=np.float32)
+            self._hessian = np.ones_like(self._gradient)
+        wanted = hessian is not None and self._formula.has_hessian
+        self._formula.gradients(own, self._gradient, self._hessian if wanted else None, n_threads)
+        gradient[:, self._outputs] = self._gradient
+        if hessian is not None:
+            hessian[:, self._outputs] = self._hessian

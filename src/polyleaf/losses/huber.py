@@ -6,7 +6,8 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.base import Loss
+from polyleaf.losses.formula import Formula
 from polyleaf.losses.units import squares_of_units, units_of_residuals
 from polyleaf.losses.weighted import (
     observed_range,
@@ -38,7 +39,6 @@ class Huber(Loss):
         self._delta = delta
         self._unit = np.ones(n_outputs)
         self._factor = np.ones(n_outputs)
-        self._workspace = Workspace()
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the minimum of the weighted loss of each target."""
@@ -92,14 +92,9 @@ class Huber(Loss):
         constant = (least == most) | (variance < _SMALLEST_VARIANCE)
         return self._unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
 
-    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+    def formula(self, y: Array) -> Formula:
         """Return the residual cut off at +-delta, and min(1, delta / |residual|)."""
-        gradient = self._workspace("gradient", raw.shape)
-        hessian = self._workspace("hessian", raw.shape)
-        _core.huber(
-            raw, y, self._unit, self._factor, self._delta, _LARGEST_CURVATURE, gradient, hessian, n_threads
-        )
-        return gradient, hessian
+        return _core.Huber(y, self._unit, self._factor, self._delta, _LARGEST_CURVATURE)
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the raw scores."""

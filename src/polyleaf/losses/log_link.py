@@ -7,7 +7,8 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sums import weighted_mean
-from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.base import Loss
+from polyleaf.losses.formula import Formula
 from polyleaf.losses.weighted import observed_range, weighted_variance
 
 # The exponential of a larger score leaves the range of float64.
@@ -30,7 +31,6 @@ class LogLink(Loss):
     def __init__(self, n_outputs: int) -> None:
         super().__init__(n_outputs)
         self._log_mean = np.zeros(n_outputs)
-        self._workspace = Workspace()
 
     def check_targets(self, y: Array, weight: FloatArray | None, name: str, *, training: bool) -> None:
         """Raise naming row and target of a number out of range, or a target that is 0 everywhere."""
@@ -64,12 +64,9 @@ class LogLink(Loss):
         constant = (least == most) | (variance < _SMALLEST_VARIANCE)
         return ones, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
 
-    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+    def formula(self, y: Array) -> Formula:
         """Return gradient and Hessian of the deviance."""
-        gradient = self._workspace("gradient", raw.shape)
-        hessian = self._workspace("hessian", raw.shape)
-        _core.log_link(raw, y, self._log_mean, self.power, gradient, hessian, n_threads)
-        return gradient, hessian
+        return _core.LogLink(y, self._log_mean, self.power)
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return exp(f), which is always positive and finite."""

@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.losses.base import Gradients, Loss, Workspace
+from polyleaf.losses.base import Loss
+from polyleaf.losses.formula import Formula
 from polyleaf.losses.units import units_of_residuals
 from polyleaf.losses.weighted import observed_range, weighted_quantiles
 
@@ -27,7 +28,6 @@ class Quantile(Loss):
         self._n_levels = len(levels)
         self.leaf_levels: FloatArray = np.tile(np.array(levels), n_outputs // len(levels))
         self._above, self._below = self._slopes(self.leaf_levels)
-        self._workspace = Workspace()
 
     @staticmethod
     def _slopes(levels: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -52,11 +52,9 @@ class Quantile(Loss):
         unit = units_of_residuals(*observed_range(y[:, self.target_columns()], weight), base)
         return unit, 1.0 / (self._above * self._below) if scale_targets else np.ones(self.n_outputs)
 
-    def gradients(self, y: Array, raw: FloatArray, n_threads: int) -> Gradients:
+    def formula(self, y: Array) -> Formula:
         """Return the slope of the loss, 0 where the score is right; the Hessian is 1."""
-        gradient = self._workspace("gradient", raw.shape)
-        _core.pinball(raw, y, self.target_columns(), self._above, self._below, gradient, n_threads)
-        return gradient, None
+        return _core.Pinball(y, self.target_columns(), self._above, self._below)
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the scores, those of each target in ascending order, so that quantiles never cross.

@@ -7,15 +7,15 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sums import weighted_mean
-from polyleaf.losses.base import Gradients, OnTheWay
-from polyleaf.losses.one_pass import OnePassLoss
+from polyleaf.losses.base import Loss
+from polyleaf.losses.formula import DeviceFormula, Formula
 from polyleaf.losses.units import squares_of_units, units_of_residuals
 from polyleaf.losses.weighted import observed_range
 
 _SMALLEST_VARIANCE = 1e-200
 
 
-class SquaredError(OnePassLoss):
+class SquaredError(Loss):
     """l(f, y) = (f - y)^2 / 2 for each target: gradient f - y, Hessian 1."""
 
     name = "squared_error"
@@ -43,12 +43,13 @@ class SquaredError(OnePassLoss):
         constant = (most == least) | (variance < _SMALLEST_VARIANCE)
         return self.unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))
 
-    def _pass(
-        self, y: Array, raw: FloatArray, n_threads: int, also: OnTheWay, with_hessian: bool
-    ) -> Gradients:
-        gradient = self._workspace("gradient", raw.shape)
-        _core.squared_error(raw, y, self.unit, gradient, n_threads, *also)
-        return gradient, None  # the Hessian is 1
+    def formula(self, y: Array) -> Formula:
+        """Return f - y in units; the Hessian is 1."""
+        return _core.SquaredError(y, self.unit)
+
+    def device_formula(self) -> DeviceFormula:
+        """Return the same for a GPU."""
+        return DeviceFormula("squared_error", (self.unit,), has_hessian=False)
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the raw scores."""

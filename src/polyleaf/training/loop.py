@@ -268,9 +268,5 @@ class Run:
 
 
 def _make_trainer(data: Dataset, loss: Loss, settings: Settings, base: FloatArray) -> Trainer:
-    if settings.device == "cuda":
-        from polyleaf.gpu.trainer import GpuTrainer  # which needs CuPy
-
-        return GpuTrainer(data, loss, settings, base)
     kind = SparseTrainer if scipy.sparse.issparse(data.y) else Trainer
     return kind(data, loss, settings, base)

@@ -4,46 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
-
-import numpy as np
 
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model.forest import Forest
-
-
-class Scores(Protocol):
-    """Raw scores of the rows of a table, to which rounds are added."""
-
-    def add_round(self, forest: Forest, number: int) -> FloatArray:
-        """Add the trees of one round; return the scores in units, which nobody may change."""
-
-
-class HostScores:
-    """Scores that the CPU computes.
-
-    Parameters
-    ----------
-    data : Dataset
-        Its table is read in place.
-    start : float64 ndarray of shape (outputs,)
-        Scores before the first round, in units.
-    n_threads : int
-        Affects the time only.
-    """
-
-    def __init__(self, data: Dataset, start: FloatArray, n_threads: int) -> None:
-        self._table = data.X
-        self._scores = np.tile(start, (data.X.shape[0], 1))
-        self._n_threads = n_threads
-
-    def add_round(self, forest: Forest, number: int) -> FloatArray:
-        """Add the trees of one round."""
-        forest.add_round_to(self._table, number, self._scores, self._n_threads)
-        return self._scores
+from polyleaf.model.scores import Scores
 
 
 @dataclass

@@ -7,29 +7,38 @@ from typing import Any
 
 import numpy as np
 
-from polyleaf._core import BinnedMatrix, TreeOfRows
-from polyleaf.data.binning import bin_table
+from polyleaf._core import BinnedMatrix
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
-from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix, RowMixtures
 from polyleaf.growth.sampling import Sampler
-from polyleaf.growth.structure import Hessian, StructurePlan
-from polyleaf.growth.tree import Renewal, SparseLabels, Tree, TreeGrower, TreeRules
+from polyleaf.growth.score_pass import PassPlan
+from polyleaf.growth.structure import StructurePlan
+from polyleaf.growth.tree import Renewal, SparseLabels, Tree
 from polyleaf.losses import Loss
-from polyleaf.losses.base import Gradients, OnTheWay
 from polyleaf.metrics import Metric
 from polyleaf.model.forest import Forest
+from polyleaf.model.scores import Scores
 from polyleaf.params.settings import Settings
-from polyleaf.training.monitor import HostScores, Scores
-
-
-def bin_data(data: Dataset, settings: Settings) -> BinnedMatrix:
-    """Return the table of the training rows as bins."""
-    return bin_table(data.X, data.weights.row, settings.max_bins, settings.n_threads, settings.categorical)
+from polyleaf.training.device import Device, make_device
 
 
 class Trainer:
-    """Gradients and trees, round by round."""
+    """Gradients and trees, round by round, on the device that the settings name.
+
+    Parameters
+    ----------
+    data, loss, settings
+        What to train on, and how.
+    base : float64 ndarray of shape (outputs,)
+        Scores before the first round.
+
+    Attributes
+    ----------
+    unit : float64 ndarray of shape (outputs,)
+        What leaf values are multiples of.
+    trees_per_round : int
+        One, or one for each output.
+    """
 
     def __init__(self, data: Dataset, loss: Loss, settings: Settings, base: FloatArray) -> None:
         self._data = data
@@ -37,14 +46,14 @@ class Trainer:
         self._settings = settings
         self._base = base
         self._weight = data.weights.row
-        self._cell = data.weights.cell
         self._cell_weight = None if data.weights.cell is None else data.weights.whole()
         self.unit, self._gain_weight = loss.scales(data.y, data.weights.whole(), base, settings.scale_targets)
         if settings.output_weight is not None:
             self._gain_weight = self._gain_weight * settings.output_weight
         joint = settings.multi_strategy == "multi_output_tree"
         self.trees_per_round = 1 if joint else loss.n_outputs
-        arrays = self._arrays()
+        self._device: Device = make_device(data, loss, settings)
+        arrays = self._device.arrays
         self._sampler = Sampler(
             n_rows=data.X.shape[0],
             n_features=data.X.shape[1],
@@ -60,41 +69,37 @@ class Trainer:
         self._plan = StructurePlan(
             settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed, arrays
         )
-        self._leaf_of_row = np.empty(data.X.shape[0], dtype=np.uint32) if self._adds_later() else None
-        self._last_tree: TreeOfRows | None = None  # that has not been added to the scores yet
-
-    def _arrays(self) -> Arrays:
-        """Return what computes with the gradients, where they are."""
-        return CpuArrays(self._settings.n_threads)
-
-    def _adds_later(self) -> bool:
-        """Whether a round's tree is added to the scores by the next pass over them, which saves one."""
-        return (
-            self.trees_per_round == 1
-            and self._settings.sparse_leaves is None
-            and self._loss.leaf_levels is None  # for which the scores are needed while trees grow
-        )
 
     def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
         """Bin the table (unless it is binned already) and set up the scores."""
-        settings = self._settings
-        if matrix is None:
-            matrix = bin_data(self._data, settings)
-        self._grower = TreeGrower(matrix, TreeRules.of(settings), settings.learning_rate, settings.n_threads)
+        self._grower = self._device.grower(matrix)
         self._start(initial)
 
     def _start(self, initial: Forest | None) -> None:
-        if initial is None:
-            self._raw = np.tile(self._base, (self._data.X.shape[0], 1))
-        else:  # the same sums in the same order as in training
-            self._raw = initial.predict_raw(self._data.X, n_threads=self._settings.n_threads)
+        plan = PassPlan(
+            unit=self.unit,
+            gain_weight=self._gain_weight,
+            structure=self._plan,
+            hessian_rule=self._hessian_rule(),
+            cell_weight=self._data.weights.cell,
+            whole_trees=(
+                self.trees_per_round == 1
+                and self._settings.sparse_leaves is None
+                and self._loss.leaf_levels is None
+            ),
+        )
+        self._scores = self._device.score_pass(plan, self._base, initial)
+
+    def _hessian_rule(self) -> str | None:
+        """Return how the Hessian follows from the gradient, where no split looks at each output's own."""
+        shared = self._settings.hessian == "shared" and self._data.weights.cell is None
+        return self._loss.hessian_rule if shared else None
 
     def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
-        """Grow one round's trees and add them to the training scores, now or later."""
+        """Grow one round's trees and add them to the training scores."""
         settings = self._settings
-        mixtures = self._mixtures(number)
-        gradient, hessian = self._gradients(mixtures)
-        rows = self._sampler.rows(number, gradient, self._gain_weight, self._weight)
+        gradients = self._scores.gradients(number)
+        rows = self._sampler.rows(number, gradients.gradient, self._gain_weight, self._weight)
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
         renewal = self._renewal()
@@ -102,26 +107,22 @@ class Trainer:
         try:
             for first in range(0, self._loss.n_outputs, width):
                 part = slice(first, first + width)
-                of_tree = gradient[:, part]
-                hessian_of_tree = hessian if hessian is None or isinstance(hessian, str) else hessian[:, part]
+                own = gradients.of_outputs(part)
                 scales: dict[str, Any] = {"gain_weight": self._gain_weight[part], "unit": self.unit[part]}
-                scores: dict[str, Any] = {"leaf_of_row": self._leaf_of_row}
-                if self._leaf_of_row is None:
-                    scores = {"raw": self._raw[:, part]}
                 structure = self._plan.make(
-                    of_tree,
-                    hessian_of_tree,
+                    own.gradient,
+                    own.hessian,
                     **scales,
                     number=number,
                     weight=self._weight,
-                    mixtures=mixtures,
+                    sketch=own.sketch,
                 )
                 tree = self._grower.grow(
-                    of_tree,
-                    hessian_of_tree,
+                    own.gradient,
+                    own.hessian,
                     self._weight,
                     **scales,
-                    **scores,
+                    **self._scores.destination(part),
                     structure=structure,
                     label=self._data.y if settings.hessian in ("exact", "exact_leaf") else None,
                     rows=rows.rows,
@@ -131,8 +132,7 @@ class Trainer:
                     renewal=None if renewal is None else renewal.of_outputs(part),
                     monotone=None if settings.monotone is None else settings.monotone[:, part],
                 )
-                if self._leaf_of_row is not None:
-                    self._last_tree = TreeOfRows(self._leaf_of_row, tree.values, self.unit)
+                self._scores.add(tree)
                 grown.append((tree, first))
         except OverflowError as error:
             raise ValueError(
@@ -146,51 +146,15 @@ class Trainer:
             return None
         return Renewal(self._loss.leaf_levels, self._data.y, self._loss.target_columns(), self._cell_weight)
 
-    def _hessian_rule(self) -> str | None:
-        """Return how the Hessian follows from the gradient, where no split looks at each output's own."""
-        shared = self._settings.hessian == "shared" and self._cell is None
-        return self._loss.hessian_rule if shared else None
-
-    def _mixtures(self, number: int) -> RowMixtures | None:
-        """Return what the pass that makes the gradients is to make of them for the structure."""
-        rule = self._hessian_rule()
-        if rule is None or self.trees_per_round > 1:
-            return None
-        return self._plan.mixtures(self._data.X.shape[0], self._gain_weight, rule, number)
-
-    def _gradients(self, mixtures: RowMixtures | None) -> tuple[FloatMatrix, Hessian]:
-        """Return gradient and Hessian, the latter by its rule where that is enough."""
-        rule, cell = self._hessian_rule(), self._cell
-        if rule is not None:
-            return self._of_loss(mixtures, with_hessian=False)[0], rule
-        gradient, hessian = self._of_loss(None, with_hessian=True)
-        if cell is None:
-            return gradient, hessian
-        return gradient * cell, cell if hessian is None else hessian * cell
-
-    def _of_loss(self, mixtures: RowMixtures | None, *, with_hessian: bool) -> Gradients:
-        """Return the gradient of the loss at the present scores, and the Hessian if it is wanted."""
-        tree, self._last_tree = self._last_tree, None
-        return self._loss.gradients_with(
-            OnTheWay(tree, None if mixtures is None else mixtures.core),
-            self._data.y,
-            self._raw,
-            self._settings.n_threads,
-            with_hessian=with_hessian,
-        )
-
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
         """Return the scores of other rows, which begin with `start`; rounds are added to them."""
-        return HostScores(data, start, self._settings.n_threads)
+        return self._device.scores(data, start)
 
     def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
         """Return the first metric on the training rows."""
         if not metrics:
             return {}
-        if self._last_tree is not None:
-            self._last_tree.add_to(self._raw, self._settings.n_threads)
-            self._last_tree = None
-        prediction = self._loss.predict(self._raw, self._settings.n_threads)
+        prediction = self._loss.predict(self._scores.scores(), self._settings.n_threads)
         weight = self._data.weights.whole()
         return {f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, weight)}
 

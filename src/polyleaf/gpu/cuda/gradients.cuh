@@ -1,60 +1,15 @@
-// Gradients of the losses, sketches of them, and their rounding to integers.
+// Sketches of gradients, and their rounding to integers.
 #pragma once
 
 #include "leaves.cuh"
 #include "rules/dither.hpp"
 #include "rules/exact_sum.hpp"
-#include "rules/exponential.hpp"
 
 namespace polyleaf {
 
 enum Problem { kNotFinite = 1, kNegative = 2 };
 
-__device__ inline double exponential_of_score(double x) {
-  return to_double(exponential_of_loss(x, [](double value) { return to_float(value); }));
-}
-
 }  // namespace polyleaf
-
-// p - onehot(y); the Hessian by its rule, where it is wanted. A warp a row.
-extern "C" __global__ void softmax(const double* raw, const int* label, uint64 n_rows, int n_outputs, int rule,
-                                   float* gradient, float* hessian) {
-  using namespace polyleaf;
-  const uint64 row = (blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x) >> 5;
-  if (row >= n_rows) return;
-  const int lane = threadIdx.x & 31;
-  const double* x = raw + row * n_outputs;
-  double largest = x[0];
-  for (int j = lane; j < n_outputs; j += 32) largest = fmax(largest, x[j]);
-  largest = warp_max(largest);
-  double sum = 0;
-  for (int j = lane; j < n_outputs; j += 32) sum += exponential_of_score(x[j] - largest);
-  const double inverse = 1.0 / warp_sum(sum);
-  for (int j = lane; j < n_outputs; j += 32) {
-    const double p = exponential_of_score(x[j] - largest) * inverse;
-    const double g = j == label[row] ? p - 1.0 : p;
-    gradient[row * n_outputs + j] = to_float(g);
-    if (hessian != nullptr)
-      hessian[row * n_outputs + j] = to_float(curvature(static_cast<Term>(rule), p, j == label[row] ? 1.0 : 0.0));
-  }
-}
-
-extern "C" __global__ void logistic(const double* raw, const double* label, uint64 n_cells, float* gradient,
-                                    float* hessian) {
-  const uint64 i = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
-  if (i >= n_cells) return;
-  const double p = 1.0 / (1.0 + exp(fmin(fmax(-raw[i], -700.0), 700.0)));
-  gradient[i] = polyleaf::to_float(p - label[i]);
-  if (hessian != nullptr) hessian[i] = polyleaf::to_float(p * (1.0 - p));
-}
-
-extern "C" __global__ void squared_error(const double* raw, const double* y, const double* unit, uint64 n_cells,
-                                         int n_outputs, float* gradient) {
-  const uint64 i = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
-  if (i >= n_cells) return;
-  const double inverse = 1.0 / unit[i % n_outputs];
-  gradient[i] = polyleaf::to_float(raw[i] * inverse - y[i] * inverse);
-}
 
 // Per row: the weighted sum over its values of a term.
 extern "C" __global__ void sum_rows(const float* values, uint64 stride, const double* share, uint64 n_rows,

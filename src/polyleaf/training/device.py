@@ -1,0 +1,84 @@
+"""What training asks of a device, and the CPU's answers; those of a GPU are in :mod:`polyleaf.gpu.device`."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from polyleaf._core import BinnedMatrix
+from polyleaf.data.binning import bin_data
+from polyleaf.data.dataset import Dataset
+from polyleaf.data.inputs import FloatArray
+from polyleaf.growth.arrays import Arrays, CpuArrays
+from polyleaf.growth.score_pass import CpuScorePass, PassPlan, ScorePass
+from polyleaf.growth.tree import TreeGrower, TreeRules
+from polyleaf.losses import Loss
+from polyleaf.model.forest import Forest
+from polyleaf.model.scores import HostScores, Scores
+from polyleaf.params.settings import Settings
+
+
+class Device(Protocol):
+    """Where the table, the scores and the growing trees of a run are."""
+
+    @property
+    def arrays(self) -> Arrays:
+        """What computes with gradients."""
+
+    def grower(self, matrix: BinnedMatrix | None) -> Any:
+        """Return what grows trees on the table, which is binned first where that is not done yet."""
+
+    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
+        """Return the scores of the training rows, which begin with `base` or with a forest.
+
+        The `scales` of the loss have been asked for.
+        """
+
+    def scores(self, data: Dataset, start: FloatArray) -> Scores:
+        """Return the scores of other rows, which begin with `start`; rounds are added to them."""
+
+
+class CpuDevice:
+    """The CPU.
+
+    Parameters
+    ----------
+    data, loss, settings
+        What a run trains on, and how.
+    """
+
+    def __init__(self, data: Dataset, loss: Loss, settings: Settings) -> None:
+        self._data = data
+        self._loss = loss
+        self._settings = settings
+        self.arrays = CpuArrays(settings.n_threads)
+
+    def grower(self, matrix: BinnedMatrix | None) -> TreeGrower:
+        """Return what grows trees on the table, which is binned first where that is not done yet."""
+        settings = self._settings
+        if matrix is None:
+            matrix = bin_data(self._data, settings)
+        return TreeGrower(matrix, TreeRules.of(settings), settings.learning_rate, settings.n_threads)
+
+    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> CpuScorePass:
+        """Return the scores of the training rows, which begin with `base` or with a forest."""
+        data, n_threads = self._data, self._settings.n_threads
+        if initial is None:
+            scores = np.tile(base, (data.X.shape[0], 1))
+        else:  # the same sums in the same order as in training
+            scores = initial.predict_raw(data.X, n_threads=n_threads)
+        return CpuScorePass(self._loss.formula(data.y), scores, plan, n_threads)
+
+    def scores(self, data: Dataset, start: FloatArray) -> Scores:
+        """Return the scores of other rows, which begin with `start`; rounds are added to them."""
+        return HostScores(data.X, start, self._settings.n_threads)
+
+
+def make_device(data: Dataset, loss: Loss, settings: Settings) -> Device:
+    """Return the device that the settings name."""
+    if settings.device == "cpu":
+        return CpuDevice(data, loss, settings)
+    from polyleaf.gpu.device import GpuDevice  # which needs CuPy
+
+    return GpuDevice(data, loss, settings)
