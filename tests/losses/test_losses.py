@@ -6,9 +6,10 @@ import pytest
 import oracle
 from gradients_of import gradients_of
 from polyleaf import PolyleafClassifier, PolyleafRegressor
-from polyleaf.losses import SOFTMAX_CURVATURES, make_loss
+from polyleaf.losses import make_loss
 
 N = 60
+SOFTMAX_CURVATURES = tuple(oracle.SOFTMAX_CURVATURE)
 FLOAT32 = 1.5 * 2.0**-23  # of a number that was rounded to float32 after some steps in it
 
 
@@ -57,9 +58,9 @@ def loss_values(kind, y, raw):
     return (np.logaddexp(0, raw) - y * raw).sum(axis=1)
 
 
-def derivatives(kind, y, raw, **keywords):
+def derivatives(kind, y, raw, **parameters):
     """The core's gradient and Hessian as float64."""
-    loss = make_loss(OBJECTIVES[kind], n_outputs=raw.shape[1], kind=kind, **keywords)
+    loss = make_loss(OBJECTIVES[kind], n_outputs=raw.shape[1], kind=kind, parameters=parameters)
     gradient, hessian = gradients_of(loss, y, np.ascontiguousarray(raw))
     assert gradient.dtype == np.float32
     return gradient.astype(np.float64), None if hessian is None else hessian.astype(np.float64)

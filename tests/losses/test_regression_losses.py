@@ -35,7 +35,7 @@ POWERS = {"poisson": 1, "gamma": 2, "tweedie": 1.3}
 
 def loss_of(objective, n_targets):
     n_outputs = n_targets * (2 if objective == "quantile" else 1)
-    return make_loss(objective, n_outputs=n_outputs, kind="regression", details=DETAILS)
+    return make_loss(objective, n_outputs=n_outputs, kind="regression", parameters=vars(DETAILS))
 
 
 def targets(objective, shape, rng):
@@ -135,7 +135,7 @@ def test_a_step_of_huber_never_raises_the_loss():
     """The parabola touches the loss from above: its minimum over any set of rows is no worse."""
     rng = np.random.default_rng(4)
     for delta in (0.01, 0.5, 3.0):
-        loss = make_loss("huber", n_outputs=1, kind="regression", details=LossDetails(huber_delta=delta))
+        loss = make_loss("huber", n_outputs=1, kind="regression", parameters={"huber_delta": delta})
         y = rng.standard_t(1.5, size=(50, 1))
         raw = np.full((50, 1), rng.normal())
         for _ in range(20):

@@ -19,7 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64
 from polyleaf.data.tables import FrameKind
-from polyleaf.params.target_specs import TargetKind
+from polyleaf.params.objectives import TargetKind
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300

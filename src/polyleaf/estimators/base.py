@@ -49,7 +49,7 @@ from polyleaf.data.weights import (
 )
 from polyleaf.estimators.device import refuse_on_gpu, require_gpu
 from polyleaf.growth.threads import effective_threads
-from polyleaf.losses import Loss, LossDetails, make_loss
+from polyleaf.losses import Loss, LossDetails, make_link, make_loss
 from polyleaf.metrics import Metric, make_metrics
 from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_params
 from polyleaf.model.file import read_model, write_model
@@ -64,25 +64,16 @@ from polyleaf.params.combinations import (
     resolve_sketch,
 )
 from polyleaf.params.constraints import SignMatrix, has_signs, interaction_groups, monotone_signs
+from polyleaf.params.objectives import default_objective, link_of
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.params.settings import Settings, seed_of
 from polyleaf.params.table import DEFAULT_SKETCH_SIZE, EstimatorKind, parameters_of, validate_params
-from polyleaf.params.target_specs import TargetKind
 from polyleaf.training.callbacks import all_callbacks
 from polyleaf.training.continuation import Start
 from polyleaf.training.loop import TrainingResult, train
 
 Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
 EvalMetric = str | Callable[[Array, FloatArray], float]
-
-DEFAULT_OBJECTIVES: dict[TargetKind, str] = {
-    "regression": "squared_error",
-    "multiclass": "cross_entropy",
-    "binary": "binary_cross_entropy",
-    "multilabel": "binary_cross_entropy",
-}
-# Objectives whose predictions are the raw scores.
-IDENTITY_LINK = frozenset({"squared_error", "absolute_error", "huber", "custom"})
 
 
 @dataclass(frozen=True)
@@ -420,14 +411,11 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         return Dataset(rows.name, X, coding.encode(y, rows.y_name), weights)
 
     def _make_loss(self, coding: TargetCoding) -> Loss:
-        objective = DEFAULT_OBJECTIVES[coding.kind] if self.objective is None else self.objective
-        curvature = getattr(self, "softmax_curvature", "p(1-p)")
         return make_loss(
-            objective,
+            default_objective(coding.kind) if self.objective is None else self.objective,
             n_outputs=coding.n_outputs,
             kind=coding.kind,
-            softmax_curvature=curvature,
-            details=LossDetails.from_params(self.get_params(deep=False)),
+            parameters=self.get_params(deep=False),
         )
 
     def _make_metrics(
@@ -626,10 +614,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
     def _link(self) -> Loss:
         """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""
-        # A callable objective is not in a file: its link is that of the kind of target.
-        objective = DEFAULT_OBJECTIVES[self._coding.kind] if self._loss_name == "custom" else self._loss_name
-        details = LossDetails(quantile_levels=self._coding.levels or (0.5,))
-        return make_loss(objective, n_outputs=self._coding.n_outputs, kind=self._coding.kind, details=details)
+        return make_link(self._loss_name, self._coding)
 
     def _score(self, metric: str, prediction: FloatArray, y: Any, sample_weight: Any) -> float:
         """Measure predictions of shape (rows, outputs) where targets were observed."""
@@ -681,7 +666,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """Return values or probabilities of shape (rows, outputs)."""
         self._check_is_fitted()
         # Building the loss takes longer than predicting a row.
-        is_raw = self._coding.kind == "regression" and self._loss_name in IDENTITY_LINK
+        is_raw = link_of(self._loss_name, self._coding.kind) == "identity"
         return self._scored(X, n_rounds, None if is_raw else self._link())
 
     def _scored(self, X: object, n_rounds: int | None, link: Loss | None) -> FloatArray:

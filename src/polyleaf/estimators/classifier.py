@@ -20,6 +20,7 @@ from polyleaf.data.weights import ClassWeight
 from polyleaf.estimators.base import BasePolyleaf, EvalMetric, Objective
 from polyleaf.model.fitted import FittedModel
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
+from polyleaf.params.objectives import link_of
 from polyleaf.params.rules import Integer
 from polyleaf.params.table import documented
 
@@ -297,8 +298,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
 
     def _decided(self, raw: FloatArray) -> Array:
         if self._coding.kind == "multilabel":
-            # The scores of this loss are on the scale of the labels themselves.
-            middle = 0.5 if self._loss_name == "clipped_squared_error" else 0.0
+            # Without a link, scores are on the scale of the labels themselves.
+            middle = 0.5 if link_of(self._loss_name, "multilabel") == "identity" else 0.0
             return (raw > middle).astype(np.int64)
         codes = (raw[:, 0] > 0).astype(np.intp) if self._coding.kind == "binary" else raw.argmax(axis=1)
         if is_device_array(codes):
@@ -308,8 +309,9 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
     def _probabilities(self, prediction: FloatArray) -> FloatArray:
         if self._coding.kind == "binary":
             return np.hstack([1 - prediction, prediction])
-        # Scores of this loss, which are on the scale of the labels, are not bound to theirs.
-        return np.clip(prediction, 0.0, 1.0) if self._loss_name == "clipped_squared_error" else prediction
+        # Scores on the scale of the labels are not bound to it.
+        on_scale = link_of(self._loss_name, self._coding.kind) == "identity"
+        return np.clip(prediction, 0.0, 1.0) if on_scale else prediction
 
 
 def _largest(raw: FloatArray, k: int) -> Array:

@@ -22,7 +22,7 @@ from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import check_cell_weights, set_unobserved_aside
 from polyleaf.estimators.base import BasePolyleaf
-from polyleaf.losses import Loss, LossDetails, make_loss
+from polyleaf.losses import Loss, LossDetails, make_link, make_loss
 from polyleaf.losses.grouped import GroupedLoss, LossGroup
 from polyleaf.metrics import Metric, make_metrics
 from polyleaf.model.fitted import FittedModel
@@ -211,7 +211,7 @@ class PolyleafMixed(BasePolyleaf):
     def _make_loss(self, coding: TargetCoding) -> Loss:
         assert isinstance(coding, MixedCoding)
         weights = self._group_weights(coding)
-        details = {spec.name: LossDetails.from_params(spec.details) for spec in self._specs()}
+        details = {spec.name: spec.details for spec in self._specs()}
         return GroupedLoss(
             [
                 LossGroup(
@@ -220,8 +220,7 @@ class PolyleafMixed(BasePolyleaf):
                         group.objective,
                         n_outputs=group.coding.n_outputs,
                         kind=group.coding.kind,
-                        softmax_curvature=self.softmax_curvature,
-                        details=details[group.name],
+                        parameters={"softmax_curvature": self.softmax_curvature} | details[group.name],
                     ),
                     columns,
                     outputs,
@@ -331,15 +330,8 @@ def _levels(spec: TargetSpec) -> tuple[float, ...] | None:
     return LossDetails.from_params(spec.details).quantile_levels if spec.objective == "quantile" else None
 
 
-def _link(group: CodedGroup) -> Loss:
-    details = LossDetails(quantile_levels=group.coding.levels or (0.5,))
-    return make_loss(
-        group.objective, n_outputs=group.coding.n_outputs, kind=group.coding.kind, details=details
-    )
-
-
 def _probabilities(group: CodedGroup, scores: FloatArray) -> FloatArray:
-    probability = _link(group).predict(scores)
+    probability = make_link(group.objective, group.coding).predict(scores)
     return np.hstack([1 - probability, probability]) if group.coding.kind == "binary" else probability
 
 
@@ -350,7 +342,10 @@ def _decided(group: CodedGroup, scores: FloatArray) -> dict[str, Array]:
         return {group.columns[0]: group.coding.decode((scores[:, 0] > 0).astype(np.intp))}
     if kind == "multiclass":
         return {group.columns[0]: group.coding.decode(scores.argmax(axis=1))}
-    values: Array = (scores > 0).astype(np.int64) if kind == "multilabel" else _link(group).predict(scores)
+    if kind == "multilabel":
+        values: Array = (scores > 0).astype(np.int64)
+    else:
+        values = make_link(group.objective, group.coding).predict(scores)
     names = group.coding.output_names(group.columns)
     return {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(names)}
 

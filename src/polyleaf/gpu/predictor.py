@@ -13,8 +13,6 @@ from polyleaf.gpu.binning import real_type
 from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
 from polyleaf.gpu.transfer import through_device
 from polyleaf.losses import Loss
-from polyleaf.losses.binary_cross_entropy import BinaryCrossEntropy
-from polyleaf.losses.cross_entropy import CrossEntropy
 from polyleaf.model.forest import Forest
 
 _THREADS = 256
@@ -231,9 +229,9 @@ def linked(loss: Loss | None, raw: Any, n_threads: int) -> Any:
         return raw
     if not is_device_array(raw):
         return loss.predict(raw, n_threads)
-    if isinstance(loss, BinaryCrossEntropy):
+    if loss.link == "logistic":
         return 1 / (1 + cupy().exp(-raw))
-    if isinstance(loss, CrossEntropy):
+    if loss.link == "softmax":
         return _softmax(raw)
     return loss.predict(raw)  # by NumPy's functions, which CuPy's arrays answer
 

@@ -12,10 +12,13 @@ class AbsoluteError(Quantile):
     """l(f, y) = |f - y| for each target: gradient -1, 0 or 1, leaf values are medians of the residuals."""
 
     name = "absolute_error"
+    meaning = "the median"
+    link = "identity"
+    parameters = ()
     default_metric = "mae"
 
     def __init__(self, n_outputs: int) -> None:
-        super().__init__(n_outputs, (0.5,))
+        super().__init__(n_outputs, 0.5)
 
     @staticmethod
     def _slopes(levels: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses.formula import DeviceFormula, Formula
+from polyleaf.params.objectives import Objective
 
 # A label that no row has (or every row) would otherwise have an infinite base score.
 RAREST_SHARE = 1e-9
 
 
-class Loss(ABC):
+class Loss(Objective, ABC):
     """A loss of coded targets `y` and raw scores of shape (rows, outputs).
+
+    A new loss is a class like this in a file of its own, and a line in :mod:`polyleaf.losses.registry`. Its
+    constructor takes the number of outputs, and those of its `parameters` by name.
 
     Attributes
     ----------
-    name : str
-        As `objective` names it.
+    name, meaning, kinds, link, parameters, in_groups
+        What it says of itself; see :class:`polyleaf.params.objectives.Objective`.
     n_outputs : int
         Raw scores a row.
     default_metric : str
         What is measured where nothing else is asked for.
+    class_codes : bool
+        Whether targets are codes of classes, one for all outputs of a row.
     hessian_rule : {"p(1-p)", "2p(1-p)", "abs(p-y)"} or None
         Where the Hessian follows from the gradient p - y: how.
     leaf_levels : float64 ndarray of shape (outputs,) or None
         Where leaf values are quantiles of the residuals: which ones; NaN for outputs of which they are not.
     """
 
-    name: str
     default_metric: str
+    class_codes: ClassVar[bool] = False
     hessian_rule: str | None = None
     leaf_levels: FloatArray | None = None
 

@@ -15,6 +15,9 @@ class BinaryCrossEntropy(Loss):
     """l(f, y) = log(1 + e^f) - y f for each label: gradient p - y, Hessian p(1 - p)."""
 
     name = "binary_cross_entropy"
+    meaning = "for two classes (one output) and for several labels"
+    kinds = ("binary", "multilabel")
+    link = "logistic"
     default_metric = "binary_cross_entropy"
     hessian_rule = "p(1-p)"
 

@@ -17,6 +17,10 @@ class ClippedSquaredError(Loss):
     """
 
     name = "clipped_squared_error"
+    meaning = "that of GBDT-sparse, for several labels, also as a SciPy sparse matrix"
+    kinds = ("multilabel",)
+    link = "identity"
+    in_groups = False
     default_metric = "top1_accuracy"
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:

@@ -10,23 +10,21 @@ from polyleaf.data.sums import group_sums
 from polyleaf.losses.base import RAREST_SHARE, Loss
 from polyleaf.losses.formula import DeviceFormula, Formula
 
-# What stands for the softmax's full Hessian. "p(1-p)" is its own diagonal and the paper's choice.
-SOFTMAX_CURVATURES = ("p(1-p)", "2p(1-p)", "abs(p-y)")
-
 
 class CrossEntropy(Loss):
-    """l(f, y) = -log softmax(f)_y: gradient p - onehot(y), Hessian by `curvature`."""
+    """l(f, y) = -log softmax(f)_y: gradient p - onehot(y), Hessian by `softmax_curvature`."""
 
     name = "cross_entropy"
+    meaning = "the softmax of classes; with two of them, over two outputs"
+    kinds = ("multiclass",)
+    link = "softmax"
+    parameters = ("softmax_curvature",)
+    class_codes = True
     default_metric = "cross_entropy"
 
-    def __init__(self, n_outputs: int, curvature: str = "p(1-p)") -> None:
+    def __init__(self, n_outputs: int, softmax_curvature: str = "p(1-p)") -> None:
         super().__init__(n_outputs)
-        if curvature not in SOFTMAX_CURVATURES:
-            raise ValueError(
-                f"softmax_curvature={curvature!r} is unknown; allowed: {', '.join(SOFTMAX_CURVATURES)}"
-            )
-        self.hessian_rule: str = curvature
+        self.hessian_rule: str = softmax_curvature
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the logarithm of each class's share."""

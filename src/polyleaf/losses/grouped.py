@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses.base import Loss
-from polyleaf.losses.cross_entropy import CrossEntropy
 from polyleaf.losses.formula import FloatMatrix, Formula
 
 
@@ -40,7 +39,7 @@ class LossGroup:
     def targets(self, y: FloatArray) -> Array:
         """Return the group's targets as its loss reads them."""
         part = y[:, self.columns]
-        if isinstance(self.loss, CrossEntropy):
+        if self.loss.class_codes:
             return part[:, 0].astype(np.int32)
         return np.ascontiguousarray(part)
 
@@ -48,9 +47,7 @@ class LossGroup:
         """Return the group's weights, of rows or of cells; the classes of a row have one."""
         if weight is None or weight.ndim == 1:
             return weight
-        return (
-            weight[:, self.outputs.start] if isinstance(self.loss, CrossEntropy) else weight[:, self.outputs]
-        )
+        return weight[:, self.outputs.start] if self.loss.class_codes else weight[:, self.outputs]
 
 
 class GroupedLoss(Loss):

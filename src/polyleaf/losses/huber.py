@@ -32,11 +32,15 @@ class Huber(Loss):
     """
 
     name = "huber"
+    meaning = "squared error near the target, absolute error further away (`huber_delta`)"
+    kinds = ("regression",)
+    link = "identity"
+    parameters = ("huber_delta",)
     default_metric = "huber"
 
-    def __init__(self, n_outputs: int, delta: float) -> None:
+    def __init__(self, n_outputs: int, huber_delta: float = 1.0) -> None:
         super().__init__(n_outputs)
-        self._delta = delta
+        self._delta = float(huber_delta)
         self._unit = np.ones(n_outputs)
         self._factor = np.ones(n_outputs)
 

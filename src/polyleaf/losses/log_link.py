@@ -26,6 +26,8 @@ class LogLink(Loss):
     Targets are taken in multiples of their mean, so that neither their unit nor `reg_lambda` depends on it.
     """
 
+    kinds = ("regression",)
+    link = "exponential"
     power: float
 
     def __init__(self, n_outputs: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +14,7 @@ from polyleaf.losses.base import Loss
 from polyleaf.losses.formula import Formula
 from polyleaf.losses.units import units_of_residuals
 from polyleaf.losses.weighted import observed_range, weighted_quantiles
+from polyleaf.params.objectives import Link
 
 
 class Quantile(Loss):
@@ -21,12 +25,17 @@ class Quantile(Loss):
     """
 
     name = "quantile"
+    meaning = "quantiles of each target (`quantile_levels`)"
+    kinds = ("regression",)
+    link: ClassVar[Link] = "quantiles"
+    parameters: ClassVar[tuple[str, ...]] = ("quantile_levels",)
     default_metric = "quantile"
 
-    def __init__(self, n_outputs: int, levels: tuple[float, ...]) -> None:
+    def __init__(self, n_outputs: int, quantile_levels: float | Sequence[float] = 0.5) -> None:
         super().__init__(n_outputs)
+        levels = np.atleast_1d(np.asarray(quantile_levels, dtype=np.float64))
         self._n_levels = len(levels)
-        self.leaf_levels: FloatArray = np.tile(np.array(levels), n_outputs // len(levels))
+        self.leaf_levels: FloatArray = np.tile(levels, n_outputs // len(levels))
         self._above, self._below = self._slopes(self.leaf_levels)
 
     @staticmethod

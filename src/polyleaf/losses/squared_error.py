@@ -19,6 +19,9 @@ class SquaredError(Loss):
     """l(f, y) = (f - y)^2 / 2 for each target: gradient f - y, Hessian 1."""
 
     name = "squared_error"
+    meaning = "the mean"
+    kinds = ("regression",)
+    link = "identity"
     default_metric = "rmse"
 
     def __init__(self, n_outputs: int) -> None:

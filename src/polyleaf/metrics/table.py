@@ -23,8 +23,8 @@ from polyleaf.metrics.classification import (
 )
 from polyleaf.metrics.ranking import NDCG, PRECISION, AtK, check_k
 from polyleaf.metrics.regression import absolute_error, r2, rmse, squared_error
+from polyleaf.params.objectives import TargetKind
 from polyleaf.params.rules import metric_family
-from polyleaf.params.target_specs import TargetKind
 
 if TYPE_CHECKING:
     from polyleaf.metrics.average import CsrMatrix

@@ -19,10 +19,10 @@ from polyleaf.data.inputs import Array
 from polyleaf.data.mixed_targets import TABLE_KINDS, CodedGroup, MixedCoding, TableKind, check_names
 from polyleaf.data.tables import FrameKind
 from polyleaf.data.targets import TargetCoding
-from polyleaf.losses import OBJECTIVES_OF
 from polyleaf.model.checkpoint import read_note
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
+from polyleaf.params.objectives import OBJECTIVES, objectives_of
 from polyleaf.params.rules import Levels
 from polyleaf.params.table import EstimatorKind, parameters_of, validate_params
 
@@ -176,7 +176,7 @@ def _entry(page: Mapping[str, Any], name: str, kind: type) -> Any:
 def _coding(page: Mapping[str, Any], estimator: EstimatorKind) -> TargetCoding:
     target = _entry(page, "target", dict)
     kind, width, ndim = _entry(target, "kind", str), _entry(target, "width", int), _entry(target, "ndim", int)
-    if kind not in OBJECTIVES_OF or (kind == "regression") != (estimator == "regressor"):
+    if not objectives_of(kind) or (kind == "regression") != (estimator == "regressor"):
         raise ValueError(f"its target is {kind!r}, which does not suit a {estimator}.")
     classes = None if kind == "regression" else _classes(_entry(page, "classes", dict))
     sound = {
@@ -249,7 +249,7 @@ def _group(entry: Any) -> CodedGroup:
     if len(columns) != n_columns or any(type(column) is not str for column in columns) or coding.sparse:
         raise ValueError(f"the columns of a group of targets are not {n_columns} words.")
     objective = _loss(entry, coding)
-    if objective in ("custom", "clipped_squared_error"):
+    if objective == "custom" or not OBJECTIVES[objective].in_groups:
         raise ValueError(f"its loss is {objective!r}, which does not suit a group of targets.")
     return CodedGroup(_entry(entry, "name", str), tuple(columns), coding, objective)
 
@@ -281,7 +281,7 @@ def _loss(page: Mapping[str, Any], coding: TargetCoding) -> str:
         if loss != "grouped":
             raise ValueError(f"its loss is {loss!r:.80}, which does not suit its target.")
         return loss
-    if loss != "custom" and loss not in OBJECTIVES_OF[coding.kind]:
+    if loss != "custom" and loss not in objectives_of(coding.kind):
         raise ValueError(f"its loss is {loss!r:.80}, which does not suit its target.")
     if (loss == "quantile") != (coding.levels is not None):
         raise ValueError("its loss and its quantile levels do not agree.")

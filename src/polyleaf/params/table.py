@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from polyleaf.params.objectives import ObjectiveChoice
 from polyleaf.params.rules import (
     LOSS_PARAMETERS,
     Boolean,
@@ -41,10 +42,6 @@ DEFAULT_SKETCH_SIZE = 5
 AUTO_SKETCH_OUTPUTS = 64
 AUTO_SHARED_OUTPUTS = 33
 
-OBJECTIVES: dict[EstimatorKind, tuple[str, ...]] = {
-    "regressor": ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"),
-    "classifier": ("cross_entropy", "binary_cross_entropy", "clipped_squared_error"),
-}
 METRICS: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": ("rmse", "mse", "mae", "r2", "huber", "quantile", "poisson", "gamma", "tweedie"),
     "classifier": (
@@ -67,8 +64,14 @@ class Parameter:
     name: str
     rule: Rule
     default: object
-    meaning: str
+    meaning: str  # {objectives} stands for what each objective is
     estimators: tuple[EstimatorKind, ...] = ("regressor", "classifier", "mixed")
+
+    def described(self) -> str:
+        """Return the meaning in full."""
+        if not isinstance(self.rule, ObjectiveChoice):
+            return self.meaning
+        return self.meaning.replace("{objectives}", self.rule.described())
 
 
 PARAMETERS: tuple[Parameter, ...] = (
@@ -172,14 +175,11 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "objective",
-        Choice(OBJECTIVES["regressor"], or_callable=True),
+        ObjectiveChoice(("regression",)),
         None,
-        'The loss that is minimised, for each target. None: "squared_error". "absolute_error": the median. '
-        '"huber": squared error near the target, absolute error further away (`huber_delta`). "quantile": '
-        'quantiles of each target (`quantile_levels`). "poisson" (counts; y >= 0), "gamma" (amounts; y > 0) '
-        'and "tweedie" (amounts that are often 0; y >= 0, `tweedie_power`) predict the exponential of the '
-        "raw score, which is always positive. A callable `(y, raw_prediction) -> (gradient, "
-        "hessian)` gets and returns float64 arrays of shape (n_rows, n_outputs).",
+        'The loss that is minimised, for each target. None: "squared_error". {objectives} A callable '
+        "`(y, raw_prediction) -> (gradient, hessian)` gets and returns float64 arrays of shape (n_rows, "
+        "n_outputs).",
         ("regressor",),
     ),
     Parameter(
@@ -208,12 +208,10 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "objective",
-        Choice(OBJECTIVES["classifier"], or_callable=True),
+        ObjectiveChoice(("multiclass", "binary", "multilabel")),
         None,
-        'The loss that is minimised. None: "cross_entropy" (softmax) for three classes and more, '
-        '"binary_cross_entropy" for two classes (one output) and for several labels. With two classes, '
-        '"cross_entropy" fits a softmax over two outputs. "clipped_squared_error" (GBDT-sparse) is '
-        "for several labels, also as a SciPy sparse matrix. A callable `(y, raw_prediction) -> (gradient, "
+        'The loss that is minimised. None: "cross_entropy" for three classes and more, otherwise '
+        '"binary_cross_entropy". {objectives} A callable `(y, raw_prediction) -> (gradient, '
         "hessian)` gets raw predictions of shape (n_rows, n_outputs) and the class codes of shape (n_rows,), "
         "or with two classes or several labels zeros and ones of shape (n_rows, n_outputs).",
         ("classifier",),
@@ -466,7 +464,7 @@ def parameters_section(kind: EstimatorKind) -> str:
         indent = "    "
         lines.extend(
             textwrap.wrap(
-                row.meaning, 105, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+                row.described(), 105, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
             )
         )
     return "\n".join(lines)

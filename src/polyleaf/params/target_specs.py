@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from polyleaf.params.objectives import OBJECTIVES, TargetKind, default_objective
 from polyleaf.params.rules import LOSS_PARAMETERS
 
-TargetKind = Literal["regression", "multiclass", "binary", "multilabel", "mixed"]
-
-# What a group may be called: a kind of target with its usual loss, or the loss itself.
-_KINDS: dict[str, tuple[TargetKind, str]] = {
-    "regression": ("regression", "squared_error"),
-    "multiclass": ("multiclass", "cross_entropy"),
-    "binary": ("binary", "binary_cross_entropy"),
-    "multilabel": ("multilabel", "binary_cross_entropy"),
-}
-_OBJECTIVES: dict[str, tuple[TargetKind, ...]] = {
-    "squared_error": ("regression",),
-    "absolute_error": ("regression",),
-    "huber": ("regression",),
-    "quantile": ("regression",),
-    "poisson": ("regression",),
-    "gamma": ("regression",),
-    "tweedie": ("regression",),
-    "cross_entropy": ("multiclass",),
-    "binary_cross_entropy": ("binary", "multilabel"),
-}
+# What a group may be called instead of its loss.
+_KINDS: tuple[TargetKind, ...] = ("regression", "multiclass", "binary", "multilabel")
 _KEYS = ("kind", "objective", "columns", *LOSS_PARAMETERS)
 
 
@@ -95,20 +78,21 @@ def _kind_and_objective(value: Mapping[str, Any], name: str) -> tuple[TargetKind
     kind, objective = value.get("kind"), value.get("objective")
     if kind is None and objective is None:
         raise ValueError(f"{name} must have a 'kind' or an 'objective'; got {dict(value)!r}.")
-    for given, known in ((kind, _KINDS), (objective, _OBJECTIVES)):
+    objectives = {name: one.kinds for name, one in OBJECTIVES.items() if one.in_groups}
+    for given, known in ((kind, _KINDS), (objective, objectives)):
         if given is not None and (not isinstance(given, str) or given not in known):
             raise ValueError(
-                f"{name} must be one of {', '.join(_KINDS)}, or an objective ({', '.join(_OBJECTIVES)}); "
+                f"{name} must be one of {', '.join(_KINDS)}, or an objective ({', '.join(objectives)}); "
                 f"got {given!r}."
             )
     if objective is None:
-        return _KINDS[str(kind)]
-    kinds = _OBJECTIVES[objective]
+        assert kind is not None
+        return kind, default_objective(kind)
     if kind is None:
-        return kinds[0], objective
-    if kind not in kinds:
+        return objectives[objective][0], objective
+    if kind not in objectives[objective]:
         raise ValueError(f"{name}: objective {objective!r} is not available for a {kind} target.")
-    return _KINDS[kind][0], objective
+    return kind, objective
 
 
 def _columns(group: str, value: Mapping[str, Any], kind: TargetKind, name: str) -> tuple[str, ...]:
