@@ -1,8 +1,8 @@
 """Set up before polyleaf is imported; and `--device`: one suite, two devices.
 
 With ``--device cuda`` every estimator that is made without `device` trains and predicts on the GPU. A test
-that comes to an option which the GPU refuses is skipped, with the words of the refusal, and so are tests
-marked `cpu_only`.
+that comes to what a row of the table of combinations refuses of a GPU alone is skipped, with the words of the
+refusal, and so are tests marked `cpu_only`; any other error is a failure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Say at once that there is no GPU where one is asked for."""
     if config.getoption("--device") == "cuda":
-        from polyleaf.estimators.device import require_gpu
+        from polyleaf.gpu.runtime import require_gpu
 
         try:
             require_gpu()
@@ -57,18 +57,18 @@ def _default_device(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
-    from polyleaf.estimators import base as base_estimator
+    from polyleaf.params import combinations
 
-    refuse = base_estimator.refuse_on_gpu
+    error_of = combinations.error_of
 
-    def skip_what_is_refused(*arguments: Any, **options: Any) -> None:
-        try:
-            refuse(*arguments, **options)
-        except ValueError as error:
+    def error_or_skip(row: Any, situation: Any) -> Any:
+        error = error_of(row, situation)
+        if row.devices == ("cuda",):
             pytest.skip(str(error))
+        return error
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base_estimator, "refuse_on_gpu", skip_what_is_refused)
+        patch.setattr(combinations, "error_of", error_or_skip)
         for estimator in (PolyleafRegressor, PolyleafClassifier, PolyleafMixed):
             initialize: Any = estimator.__init__
             parameters = inspect.signature(initialize).parameters.values()

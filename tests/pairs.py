@@ -1,4 +1,4 @@
-"""Features that change a small problem, one by one or in pairs, and which of them are no pair."""
+"""Features that change a small problem, alone or in pairs; what the table of combinations refuses of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor
+from polyleaf.params import options
+from polyleaf.params.combinations import COMBINATIONS
+from polyleaf.params.options import Option
 
 KINDS = ("regression", "classes", "labels")
 N_ROWS, N_TARGETS = 300, 3
@@ -44,10 +47,15 @@ def plain(kind: str) -> Case:
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: how it changes a case, and the kinds of problem there it is."""
+    """A feature: how it changes a case, the kinds of problem there it is, and the options it brings.
+
+    The options are those of the table of combinations. They are written down here once more, so that a row
+    which is blind to one of them, or sees it where it is not, does not go unnoticed.
+    """
 
     apply: Callable[[Case], None]
     kinds: tuple[str, ...] = KINDS
+    options: tuple[Option, ...] = ()
 
 
 def param(**params: Any) -> Callable[[Case], None]:
@@ -102,36 +110,60 @@ def quantiles(case: Case) -> None:
 
 REGRESSION, CLASSES, LABELS = ("regression",), ("classes",), ("labels",)
 FEATURES: dict[str, Feature] = {
-    "categories": Feature(param(categorical_features=[0])),
+    "categories": Feature(param(categorical_features=[0]), options=(options.CATEGORIES,)),
     "missing values": Feature(with_gaps),
     "missing targets": Feature(with_missing_targets, ("regression", "labels")),
-    "sparse X": Feature(sparse_table),
-    "sparse y": Feature(sparse_labels, LABELS),
+    "sparse X": Feature(sparse_table, options=(options.SPARSE_TABLE,)),
+    "sparse y": Feature(sparse_labels, LABELS, (options.SPARSE_LABELS, options.SPARSE_LEAVES)),
     "row weights": Feature(row_weights),
-    "cell weights": Feature(cell_weights, ("regression", "labels")),
-    "class_weight": Feature(param(class_weight="balanced"), ("classes", "labels")),
-    "output_weight": Feature(shares),
-    "sketch": Feature(param(sketch="random_projection", sketch_size=2)),
-    "sparse leaves": Feature(param(sparse_leaves=2)),
-    "unrestricted sparse leaves": Feature(param(sparse_leaves=2, sparse_mode="unrestricted")),
-    "exact Hessian": Feature(param(hessian="exact"), CLASSES),
-    "exact leaf values": Feature(param(hessian="exact_leaf"), CLASSES),
-    "shared Hessian": Feature(param(hessian="shared"), ("classes", "labels")),
-    "one output per tree": Feature(param(multi_strategy="one_output_per_tree")),
-    "monotone": Feature(param(monotone_constraints=[0, 1, 0, 0])),
-    "interaction": Feature(param(interaction_constraints=[[0], [1, 2], [3]])),
+    "cell weights": Feature(cell_weights, ("regression", "labels"), (options.CELL_WEIGHTS,)),
+    "class_weight": Feature(param(class_weight="balanced"), ("classes", "labels"), (options.CLASS_WEIGHT,)),
+    "output_weight": Feature(shares, options=(options.OUTPUT_WEIGHT,)),
+    "sketch": Feature(
+        param(sketch="random_projection", sketch_size=2), options=(options.SKETCH, options.SKETCH_SIZE)
+    ),
+    "sparse leaves": Feature(param(sparse_leaves=2), options=(options.SPARSE_LEAVES,)),
+    "unrestricted sparse leaves": Feature(
+        param(sparse_leaves=2, sparse_mode="unrestricted"), options=(options.SPARSE_LEAVES,)
+    ),
+    "exact Hessian": Feature(param(hessian="exact"), CLASSES, (options.FULL_HESSIAN, options.EXACT_HESSIAN)),
+    "exact leaf values": Feature(param(hessian="exact_leaf"), CLASSES, (options.FULL_HESSIAN,)),
+    "shared Hessian": Feature(param(hessian="shared"), ("classes", "labels"), (options.SHARED_HESSIAN,)),
+    "one output per tree": Feature(
+        param(multi_strategy="one_output_per_tree"), options=(options.ONE_OUTPUT_PER_TREE,)
+    ),
+    "monotone": Feature(param(monotone_constraints=[0, 1, 0, 0]), options=(options.MONOTONE,)),
+    "interaction": Feature(param(interaction_constraints=[[0], [1, 2], [3]]), options=(options.INTERACTION,)),
     "row sampling": Feature(param(subsample=0.6)),
-    "gradient sampling": Feature(param(subsample=0.6, sampling_method="gradient_based")),
-    "column sampling": Feature(param(colsample_bynode=0.5)),
+    "gradient sampling": Feature(
+        param(subsample=0.6, sampling_method="gradient_based"), options=(options.GRADIENT_SAMPLING,)
+    ),
+    "column sampling": Feature(param(colsample_bynode=0.5), options=(options.COLSAMPLE_BYNODE,)),
     "few leaves": Feature(param(max_leaves=6)),
-    "exact split finding": Feature(param(max_bins=None)),
-    "absolute error": Feature(param(objective="absolute_error"), REGRESSION),
-    "huber": Feature(param(objective="huber", huber_delta=0.5), REGRESSION),
-    "quantile": Feature(quantiles, REGRESSION),
+    "exact split finding": Feature(param(max_bins=None), options=(options.MANY_BINS,)),
+    "absolute error": Feature(param(objective="absolute_error"), REGRESSION, (options.LEAF_QUANTILES,)),
+    "huber": Feature(
+        param(objective="huber", huber_delta=0.5), REGRESSION, (options.OF_ONE_LOSS["huber_delta"][0],)
+    ),
+    "quantile": Feature(
+        quantiles,
+        REGRESSION,
+        (
+            options.LEAF_QUANTILES,
+            options.SEVERAL_QUANTILES,
+            options.OF_ONE_LOSS["quantile_levels"][0],
+        ),
+    ),
     "poisson": Feature(param(objective="poisson"), REGRESSION),
     "gamma": Feature(param(objective="gamma"), REGRESSION),
     "tweedie": Feature(param(objective="tweedie"), REGRESSION),
-    "callable objective": Feature(own_objective),
+    "callable objective": Feature(own_objective, options=(options.NO_SOFTMAX,)),
+}
+# Options that a kind of problem brings, whatever is asked for.
+OPTIONS_OF_KIND: dict[str, tuple[Option, ...]] = {
+    "regression": (options.NO_SOFTMAX,),
+    "classes": (options.SOFTMAX, options.ONE_COLUMN_OF_CLASSES),
+    "labels": (options.NO_SOFTMAX,),
 }
 LOSSES = (
     "absolute error",
@@ -178,3 +210,11 @@ def case_of(kind: str, *names: str) -> Case:
         if name in names:
             FEATURES[name].apply(case)
     return case
+
+
+def refusals(kind: str, *names: str, device: str = "cpu") -> set[str]:
+    """Return the rows of the table of combinations that refuse these features together."""
+    brought = {options.CUDA if device == "cuda" else options.CPU, *OPTIONS_OF_KIND[kind]}
+    for name in names:
+        brought.update(FEATURES[name].options)
+    return {row.name for row in COMBINATIONS if {row.option, row.other} <= brought}

@@ -476,5 +476,5 @@ def test_sketches_count_weights_as_repeated_rows(sketch):
 
 def test_an_output_of_share_0_does_not_go_with_sparse_leaves():
     X, y = targets()
-    with pytest.raises(ValueError, match="output_weight holds 0"):
+    with pytest.raises(ValueError, match="output_weight with a 0 does not go with sparse_leaves=1"):
         model("regression", output_weight=[0, 1, 1], sparse_leaves=1).fit(X, y)

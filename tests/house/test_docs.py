@@ -29,7 +29,8 @@ import pytest
 
 import polyleaf
 from polyleaf.cli import main as cli
-from polyleaf.estimators import classifier, device, regressor
+from polyleaf.estimators import classifier, regressor
+from polyleaf.gpu import runtime
 from polyleaf.gpu.runtime import GpuError
 from polyleaf.params.table import parameters_of
 
@@ -124,7 +125,7 @@ def skip_without_gpu(markdown: str, name: str) -> None:
         if block.language == "python":
             _compiled(block, name)
     try:
-        device.require_gpu()
+        runtime.require_gpu()
     except (ImportError, GpuError) as error:
         pytest.skip(f"the examples of {name} were compiled, not run: {error}")
 
@@ -194,13 +195,13 @@ def test_examples_for_a_gpu_are_skipped_only_where_there_is_none(monkeypatch: py
     def no_gpu() -> None:
         raise GpuError("there is none")
 
-    monkeypatch.setattr(device, "require_gpu", no_gpu)
+    monkeypatch.setattr(runtime, "require_gpu", no_gpu)
     skip_without_gpu(block, "page")
     with pytest.raises(pytest.skip.Exception, match="page were compiled, not run: there is none"):
         skip_without_gpu(FOR_A_GPU + "\n" + block, "page")
     with pytest.raises(SyntaxError):
         skip_without_gpu(FOR_A_GPU + "\n" + block.replace("(1)", "("), "page")
-    monkeypatch.setattr(device, "require_gpu", lambda: None)
+    monkeypatch.setattr(runtime, "require_gpu", lambda: None)
     skip_without_gpu(FOR_A_GPU + "\n" + block, "page")
 
 

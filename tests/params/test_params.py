@@ -8,7 +8,7 @@ import pytest
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor
 from polyleaf.metrics.table import _METRICS
-from polyleaf.params.combinations import base_score_vector
+from polyleaf.params.resolution import base_score_vector
 from polyleaf.params.table import METRICS, parameters_of, parameters_section, validate_params
 
 ESTIMATORS = {"regressor": PolyleafRegressor, "classifier": PolyleafClassifier}

@@ -27,6 +27,8 @@ from polyleaf.data.tables import (
     stacked,
     take_or_check_names,
 )
+from polyleaf.params.combinations import refused
+from polyleaf.params.situation import Situation
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -106,9 +108,7 @@ def table_numbers(
         return _device_numbers(table, codes)  # type: ignore[no-any-return]
     if table.kind == "sparse":
         if codes:
-            raise ValueError(
-                f"{table.name} is sparse; its columns cannot be categories (categorical_features)."
-            )
+            raise refused(Situation(table="sparse", categorical=True, words={"X": table.name}))
         _refuse_sparse_infinity(table.source, table.labels, table.name)
         matrix: SparseTable = table.source
         return matrix
@@ -131,7 +131,7 @@ def table_numbers(
 def _device_table(estimator: object, X: Any, name: str) -> Table:
     """Return a CuPy array as a table, or raise naming what is wrong with it."""
     if getattr(estimator, "device", "cpu") != "cuda":
-        raise ValueError(f"{name} is a CuPy array: set device='cuda', or pass {name}.get() to use the CPU.")
+        raise refused(Situation(table="cupy", device="cpu", words={"X": name}))
     if X.ndim != 2:
         raise ValueError(f"{name}: Expected 2D array, got {X.ndim}D array instead.")
     refuse_empty(X.shape, name)
@@ -144,7 +144,7 @@ def _device_table(estimator: object, X: Any, name: str) -> Table:
 def _device_numbers(table: Table, codes: Mapping[int, FloatArray] | None) -> Any:
     """Return a CuPy table without infinities, in a dtype that kernels read."""
     if codes:
-        raise ValueError(f"{table.name} is a CuPy array; its columns cannot be categories.")
+        raise refused(Situation(table="cupy", categorical=True, words={"X": table.name}))
     source = table.source
     numbers = source.astype(np.float32) if source.dtype == np.float16 else source
     if numbers.dtype.kind == "f":
@@ -358,7 +358,7 @@ def read_eval_sets(eval_set: object, eval_sample_weight: object) -> list[EvalInp
     """
     if eval_set is None:
         if eval_sample_weight is not None:
-            raise ValueError("eval_sample_weight was given without eval_set.")
+            raise refused(Situation(n_eval_sets=0, eval_weights=True))
         return []
     if isinstance(eval_set, tuple):
         return [

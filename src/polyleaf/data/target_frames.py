@@ -22,6 +22,8 @@ from polyleaf.data.tables import (
     series_numbers,
     whole_frame,
 )
+from polyleaf.params.combinations import refused
+from polyleaf.params.situation import Situation
 
 FrameMaker = Callable[[Array, Sequence[str]], Any]
 
@@ -107,10 +109,7 @@ def frame_maker(X: Any, otherwise: FrameKind | None) -> FrameMaker:
     """
     kind = frame_kind(X) or otherwise
     if kind is None:
-        raise ValueError(
-            "as_frame=True needs a frame to go by: neither this X nor the y of fit is a pandas, polars or "
-            "pyarrow one."
-        )
+        raise refused(Situation(asked=frozenset({"as_frame"}), frame_known=False))
     library: Any = importlib.import_module(kind)
 
     def make(prediction: Array, names: Sequence[str]) -> Any:

@@ -17,6 +17,8 @@ import scipy.sparse
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_total, check_weights
 from polyleaf.data.sums import group_sums
 from polyleaf.data.targets import TargetCoding
+from polyleaf.params.combinations import refused
+from polyleaf.params.situation import Situation
 
 Cells = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -87,9 +89,8 @@ def check_cell_weights(weight: object, y: Array, name: str) -> FloatArray | None
     if weights.ndim != 2:
         return check_weights(weights, y.shape[0], name)
     if scipy.sparse.issparse(y):
-        raise ValueError(
-            f"{name} has shape {weights.shape}; with a sparse y it must hold one weight per row."
-        )
+        words = {"sample_weight": name, "shape": weights.shape}
+        raise refused(Situation(sparse_labels=True, cell_weights=True, words=words))
     columns = 1 if y.ndim == 1 else y.shape[1]
     if weights.shape != (len(y), columns):
         raise ValueError(
@@ -179,8 +180,6 @@ def _times_classes(
 ) -> FloatArray | None:
     if class_weight is None:
         return weight
-    if coding.sparse:
-        raise ValueError("class_weight does not go with a sparse y.")
     classes = np.array([0, 1]) if coding.kind == "multilabel" else coding.classes
     assert classes is not None
     if coding.kind != "multilabel":
@@ -214,8 +213,6 @@ def _factors(
         balanced = np.ones(len(classes))
         np.divide(total.sum(), len(classes) * total, out=balanced, where=total > 0)
         return balanced
-    if not isinstance(wanted, Mapping):
-        raise ValueError(f"{name} must be a dict of class weights; got {wanted!r}.")
     factors = np.ones(len(classes))
     position = {label: code for code, label in enumerate(classes.tolist())}
     for label, value in wanted.items():

@@ -47,7 +47,6 @@ from polyleaf.data.weights import (
     rows_with_weight,
     set_unobserved_aside,
 )
-from polyleaf.estimators.device import refuse_on_gpu, require_gpu
 from polyleaf.growth.threads import effective_threads
 from polyleaf.losses import Loss, LossDetails, make_link, make_loss
 from polyleaf.metrics import Metric, make_metrics
@@ -56,17 +55,18 @@ from polyleaf.model.file import read_model, write_model
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
 from polyleaf.model.importance import importance, output_importance
-from polyleaf.params.combinations import (
+from polyleaf.params.combinations import check, refused
+from polyleaf.params.constraints import interaction_groups, monotone_signs
+from polyleaf.params.objectives import default_objective, link_of
+from polyleaf.params.resolution import (
     base_score_vector,
-    check_combination,
     output_weight_vector,
     resolve_hessian,
     resolve_sketch,
 )
-from polyleaf.params.constraints import SignMatrix, has_signs, interaction_groups, monotone_signs
-from polyleaf.params.objectives import default_objective, link_of
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.params.settings import Settings, seed_of
+from polyleaf.params.situation import Situation
 from polyleaf.params.table import DEFAULT_SKETCH_SIZE, EstimatorKind, parameters_of, validate_params
 from polyleaf.training.callbacks import all_callbacks
 from polyleaf.training.continuation import Start
@@ -222,13 +222,11 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         params = self.get_params(deep=False)
         validate_params(params, self._kind)
         if self.device == "cuda":
+            from polyleaf.gpu.runtime import require_gpu
+
             require_gpu()
         evals = read_eval_sets(eval_set, eval_sample_weight)
-        if self.early_stopping_rounds is not None and not evals:
-            raise ValueError(
-                f"early_stopping_rounds={self.early_stopping_rounds!r} needs rows that are not trained on; "
-                "pass eval_set to fit, or set early_stopping_rounds=None."
-            )
+        check(Situation(params, n_eval_sets=len(evals)))
         callbacks = all_callbacks(params["callbacks"], self.early_stopping_rounds, int(params["verbose"]))
         start = self._start(init_model, resume)
         problem = self._problem(X, y, sample_weight, params, start)
@@ -283,16 +281,29 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             coding.check_names(target.names, "y")
             self._check_continues(coding, start.source)
         loss = self._make_loss(coding)
-        check_combination(params, loss.name, loss.n_outputs, scipy.sparse.issparse(labels))
         names = getattr(reader, "feature_names_in_", None)
         feature_names = None if names is None else tuple(names)
+        n_features, n_outputs = table.shape[1], coding.n_outputs
+        interaction = interaction_groups(params["interaction_constraints"], n_features, feature_names)
+        check(
+            Situation(
+                params,
+                device=params["device"],
+                kind=coding.kind,
+                loss=loss.name,
+                n_outputs=n_outputs,
+                leaf_quantiles=loss.leaf_levels is not None,
+                sparse_labels=scipy.sparse.issparse(labels),
+                categorical=bool(reader._categories),
+                interaction=interaction is not None,
+            )
+        )
+        signs = monotone_signs(params.get("monotone_constraints"), n_features, n_outputs, feature_names)
         settings = replace(
             self._settings(params, coding, loss.name, reader._categorical_mask()),
-            monotone=self._monotone_signs(coding, loss, reader, feature_names),
-            interaction=interaction_groups(params["interaction_constraints"], table.shape[1], feature_names),
+            monotone=signs,
+            interaction=interaction,
         )
-        if settings.device == "cuda":
-            refuse_on_gpu(settings, loss, sparse_labels=scipy.sparse.issparse(labels))
         codes = coding.encode(labels)
         own_weight = loss.output_weights(weight)
         weight = apply_class_weight(params.get("class_weight"), codes, coding, weight)
@@ -339,17 +350,12 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     def _start(self, init_model: Any, resume: str | os.PathLike[str] | None) -> Start | None:
         """Return what training goes on from, if anything."""
         go_on = bool(self.warm_start) and hasattr(self, "_forest")
-        given = [
-            name
-            for name, is_given in (
-                ("init_model", init_model is not None),
-                ("resume", resume is not None),
-                ("warm_start=True on a fitted estimator", go_on),
-            )
-            if is_given
-        ]
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)}: only one of them can say what training goes on from.")
+        asked = {
+            "init_model": init_model is not None,
+            "resume": resume is not None,
+            "warm_start=True on a fitted estimator": go_on,
+        }
+        check(Situation(going_on=tuple(name for name, is_asked in asked.items() if is_asked)))
         if resume is not None:
             model = read_model(resume)
             start = Start("resume", model, None if model.checkpoint is None else model.checkpoint.seed)
@@ -428,23 +434,6 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             n_labels=coding.width,
             details=LossDetails.from_params(params),
         )
-
-    def _monotone_signs(
-        self, coding: TargetCoding, loss: Loss, reader: BasePolyleaf, names: tuple[str, ...] | None
-    ) -> SignMatrix | None:
-        constraints = getattr(self, "monotone_constraints", None)
-        if has_signs(constraints):
-            by_quantiles = f"objective={loss.name!r}, whose leaf values are quantiles and know no bounds"
-            refused = {
-                # By a callable objective, too.
-                "classes, whose softmax depends on all scores": coding.kind == "multiclass",
-                "categorical features, whose sets have no order": bool(reader._categories),
-                by_quantiles: loss.leaf_levels is not None,
-            }
-            for what, found in refused.items():
-                if found:
-                    raise ValueError(f"monotone_constraints do not go with {what}.")
-        return monotone_signs(constraints, reader.n_features_in_, coding.n_outputs, names)
 
     def _settings(
         self,
@@ -686,6 +675,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         self._check_param("device")
         if self.device == "cpu":
             return False
+        from polyleaf.gpu.runtime import require_gpu
+
         require_gpu()
         return not scipy.sparse.issparse(table)
 
@@ -700,10 +691,7 @@ def check_measured(metrics: Sequence[Metric], data: Dataset, y_name: str, *, wei
         if metric.check_targets is not None:
             metric.check_targets(data.y, data.weights.whole(), y_name)
         if weighted and not metric.takes_weight and not data.weights.are_ones:
-            raise ValueError(
-                f"{y_name} has weights or missing targets, but eval_metric {metric.name!r} takes no "
-                "sample_weight."
-            )
+            raise refused(Situation(blind_metric=metric.name, weighted=True, words={"y": y_name}))
 
 
 def _model_of(model: Any) -> SavedModel:

@@ -19,9 +19,11 @@ from polyleaf.data.targets import (
 from polyleaf.data.weights import ClassWeight
 from polyleaf.estimators.base import BasePolyleaf, EvalMetric, Objective
 from polyleaf.model.fitted import FittedModel
+from polyleaf.params.combinations import check, refused
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
 from polyleaf.params.objectives import link_of
 from polyleaf.params.rules import Integer
+from polyleaf.params.situation import Situation
 from polyleaf.params.table import documented
 
 # Raw scores computed together when predictions are sparse.
@@ -207,7 +209,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         if top_k is not None:
             Integer(1, self._coding_of_fit().width).check("top_k", top_k)
             if sparse:
-                raise ValueError("sparse=True does not go with top_k, which returns numbers of columns.")
+                raise refused(Situation(asked=frozenset({"sparse", "top_k"})))
             binary = self._coding.kind == "binary"  # one score: that of the second class
             scores = (np.hstack([-raw, raw]) if binary else raw for raw in self._raw_blocks(X, n_rounds))
             best = np.concatenate([_largest(one, int(top_k)) for one in scores])
@@ -221,10 +223,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             if make_frame is None:
                 return decided
             return make_frame(decided, self._coding.columns_of_predictions())
-        if self._coding.kind != "multilabel":
-            raise ValueError("sparse=True needs a problem of several labels per row.")
-        if make_frame is not None:
-            raise ValueError("sparse=True and as_frame=True exclude each other: a frame is dense.")
+        asked = frozenset({"sparse"} if make_frame is None else {"sparse", "as_frame"})
+        check(Situation(kind=self._coding.kind, asked=asked))
         blocks = [scipy.sparse.csr_array(self._decided(raw)) for raw in self._raw_blocks(X, n_rounds)]
         return scipy.sparse.csr_array(scipy.sparse.vstack(blocks, format="csr"))
 

@@ -20,7 +20,8 @@ from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.estimators.base import BasePolyleaf, Problem, check_measured
-from polyleaf.estimators.device import require_gpu
+from polyleaf.params.combinations import check
+from polyleaf.params.situation import Situation
 from polyleaf.params.table import validate_params
 from polyleaf.training.callbacks import all_callbacks
 from polyleaf.training.folds import Folds
@@ -127,7 +128,10 @@ def cv(
     if metrics is not None:
         params["eval_metric"] = metrics
     validate_params(params, estimator._kind)
+    check(Situation(params))
     if params["device"] == "cuda":
+        from polyleaf.gpu.runtime import require_gpu
+
         require_gpu()
     # Folds are cut on the host.
     X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)

@@ -17,7 +17,9 @@ from polyleaf.data.targets import (
 )
 from polyleaf.estimators.base import BasePolyleaf, EvalMetric, Objective
 from polyleaf.losses import LossDetails
+from polyleaf.params.combinations import check
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
+from polyleaf.params.situation import Situation
 from polyleaf.params.table import documented
 
 
@@ -190,9 +192,9 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Weights of rows or cells.
         """
+        self._check_is_fitted()
+        check(Situation({"quantile_levels": self._coding.levels}, asked=frozenset({"score"})))
         prediction = on_host(self._predicted(X, None))
-        if prediction.shape[1] != self._coding.width:
-            raise ValueError("score: several quantiles of a target have no R2; use a metric of quantiles.")
         return self._score("r2", prediction, y, sample_weight)
 
     def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[FloatArray]:

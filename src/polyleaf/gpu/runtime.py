@@ -57,6 +57,11 @@ def cupy() -> Any:
     return module
 
 
+def require_gpu() -> None:
+    """Raise an error that says what is missing unless there is CuPy and a GPU."""
+    cupy()
+
+
 def source(file: str) -> str:
     """Return the CUDA source of one of the files in ``cuda/`` with all that it includes, each once."""
     done: set[str] = set()

@@ -19,7 +19,9 @@ from polyleaf.losses.poisson import Poisson
 from polyleaf.losses.quantile import Quantile
 from polyleaf.losses.squared_error import SquaredError
 from polyleaf.losses.tweedie import Tweedie
+from polyleaf.params.combinations import refused
 from polyleaf.params.objectives import OBJECTIVES, TargetKind, default_objective, objectives_of
+from polyleaf.params.situation import Situation
 
 # The first one for a kind of target is what it has by default.
 LOSSES: tuple[type[Loss], ...] = (
@@ -56,10 +58,8 @@ def make_loss(
     if callable(objective):
         return CustomLoss(objective, make_loss(default_objective(kind), n_outputs=n_outputs, kind=kind))
     if objective not in objectives_of(kind):
-        allowed = ", ".join(repr(name) for name in objectives_of(kind))
-        raise ValueError(
-            f"objective={objective!r} is not available for a {kind} target; allowed: {allowed}, or a callable"
-        )
+        allowed = {"allowed": ", ".join(repr(name) for name in objectives_of(kind))}
+        raise refused(Situation({"objective": objective}, kind=kind, unsuited="objective", words=allowed))
     given = parameters or {}
     chosen = OBJECTIVES[objective]
     loss = chosen(n_outputs, **{name: given[name] for name in chosen.parameters if name in given})

@@ -23,8 +23,10 @@ from polyleaf.metrics.classification import (
 )
 from polyleaf.metrics.ranking import NDCG, PRECISION, AtK, check_k
 from polyleaf.metrics.regression import absolute_error, r2, rmse, squared_error
+from polyleaf.params.combinations import refused
 from polyleaf.params.objectives import TargetKind
 from polyleaf.params.rules import metric_family
+from polyleaf.params.situation import Situation
 
 if TYPE_CHECKING:
     from polyleaf.metrics.average import CsrMatrix
@@ -103,10 +105,8 @@ def _named(name: str, kind: TargetKind, n_labels: int | None, details: LossDetai
     found = table.get(family)
     if found is None or isinstance(found, AtK) != (k is not None):
         numbered = " with a number for k" if any(isinstance(one, AtK) for one in table.values()) else ""
-        raise ValueError(
-            f"eval_metric {name!r} is not defined for a {kind} target; allowed are "
-            f"{', '.join(table)}{numbered}."
-        )
+        allowed = {"allowed": f"{', '.join(table)}{numbered}"}
+        raise refused(Situation({"eval_metric": name}, kind=kind, unsuited="eval_metric", words=allowed))
     if isinstance(found, AtK):
         assert k is not None
         if n_labels is not None:

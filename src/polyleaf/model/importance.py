@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
 from polyleaf.model.forest import Forest
+from polyleaf.params.combinations import refused
+from polyleaf.params.situation import Situation
 
 
 def importance(forest: Forest, kind: str, n_rounds: int | None = None) -> FloatArray:
@@ -42,10 +44,7 @@ def output_importance(forest: Forest, kind: str, n_rounds: int | None = None) ->
     shape = (forest.n_features, forest.n_outputs)
     if kind == "gain":
         if forest.gain_feature is None or forest.output_gain is None:
-            raise ValueError(
-                "the gain per output is not known: the model is from an older file, has trees of more "
-                "than 1,024 outputs, sparse labels or hessian='exact'."
-            )
+            raise refused(Situation(asked=frozenset({"gain per output"}), output_gains=False))
         gains = np.zeros(shape)
         gains[forest.gain_feature] = forest.output_gain.reshape(-1, forest.n_outputs)
         return gains

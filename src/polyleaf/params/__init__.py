@@ -1,1 +1,1 @@
-"""What a run is asked for: the table of parameters, its rules, and which go together."""
+"""What a run is asked for: the table of parameters, its rules, and the table of what does not go together."""

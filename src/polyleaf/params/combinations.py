@@ -1,210 +1,552 @@
-"""Which parameters go together, what "auto" stands for, and vectors with a value per output."""
+"""The one table of combinations: what does not go with what, on which device, and why.
+
+`check` reads it wherever options meet. So do the page docs/what-does-not-go-together.md and the list of what
+a GPU refuses in docs/gpu.md (``python docs/combination_pages.py`` writes both), the test of all pairs of
+options, and ``pytest --device cuda``. No other place refuses a combination: a new refusal is a new row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from polyleaf.params.constraints import has_signs
-from polyleaf.params.rules import LOSS_PARAMETERS, Shares, as_vector
-from polyleaf.params.table import AUTO_SHARED_OUTPUTS, AUTO_SKETCH_OUTPUTS, parameters_of
-
-# Cholesky factors of larger matrices, one per candidate split, would take too long to be of use.
-_MOST_EXACT_OUTPUTS = 32
+from polyleaf.params import options
+from polyleaf.params.options import Option
+from polyleaf.params.rules import LOSS_PARAMETERS
+from polyleaf.params.situation import Situation
 
 
-def check_combination(params: Mapping[str, Any], loss: str, n_outputs: int, sparse_labels: bool) -> None:
-    """Check parameters that exclude each other, or do not fit the loss or the number of outputs.
+@dataclass(frozen=True)
+class Exclusion:
+    """A row of the table: two options that do not go together.
+
+    Attributes
+    ----------
+    name : str
+        Of the row.
+    option, other : Option
+        What is refused where a situation has both.
+    why : str
+        The reason, for pages (in Markdown) and errors.
+    error : str
+        The error, where it is not "<option> does not go with <other>: <why>." ``{option}``, ``{other}``,
+        ``{why}`` can be named, and the values of a situation.
+    """
+
+    name: str
+    option: Option
+    other: Option
+    why: str
+    error: str = ""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Where the two do not go together."""
+        sides = (self.option, self.other)
+        return ("cuda",) if options.CUDA in sides else ("cpu",) if options.CPU in sides else ("cpu", "cuda")
+
+    def applies(self, situation: Situation) -> bool:
+        """Whether a situation has both options."""
+        return self.option.given(situation) and self.other.given(situation)
+
+    def message(self, situation: Situation) -> str:
+        """Return the error for a situation."""
+        option, other = self.option.called(situation), self.other.called(situation)
+        why = self.why.replace("`", "")
+        if self.error:
+            named = {"option": option, "other": other, "why": why}
+            return self.error.format_map({**situation.values(), **named})
+        verb = "do" if self.option.plural else "does"
+        remedy = f"; {self.option.remedy}" if self.option.remedy else ""
+        return f"{option} {verb} not go with {other}: {why}{remedy}."
+
+
+class Refused(ValueError):
+    """Two options do not go together.
+
+    Attributes
+    ----------
+    row : str
+        Name of the row of the table that says so.
+    """
+
+    row: str = ""
+
+
+COMBINATIONS: tuple[Exclusion, ...] = (
+    Exclusion(
+        "sketch, sparse leaves",
+        options.SKETCH,
+        options.SPARSE_LEAVES,
+        "the outputs of a leaf are chosen from all of them",
+    ),
+    Exclusion(
+        "sketch, one output per tree",
+        options.SKETCH,
+        options.ONE_OUTPUT_PER_TREE,
+        "a tree of one output has nothing to sketch",
+    ),
+    Exclusion(
+        "sketch, exact Hessian",
+        options.SKETCH,
+        options.EXACT_HESSIAN,
+        'the score needs the whole matrix (`"exact_leaf"` does not)',
+    ),
+    Exclusion(
+        "sketch_size, no sketch",
+        options.SKETCH_SIZE,
+        options.NO_SKETCH,
+        "it would be of no use",
+        "{option} needs a sketch; sketch is None.",
+    ),
+    Exclusion(
+        "sparse leaves, one output per tree",
+        options.SPARSE_LEAVES,
+        options.ONE_OUTPUT_PER_TREE,
+        "a tree of one output has nothing to leave out",
+    ),
+    Exclusion(
+        "sparse leaves, fewer outputs",
+        options.SPARSE_LEAVES,
+        options.FEWER_OUTPUTS,
+        "a leaf cannot hold more outputs than there are",
+        "{option} is more than the number of outputs, {n_outputs}.",
+    ),
+    Exclusion(
+        "output_weight, one output per tree",
+        options.OUTPUT_WEIGHT,
+        options.ONE_OUTPUT_PER_TREE,
+        "in a tree of one output there are no shares",
+    ),
+    Exclusion(
+        "output_weight of 0, sparse leaves",
+        options.OUTPUT_WEIGHT_OF_0,
+        options.SPARSE_LEAVES,
+        "leaves hold the outputs with the largest shares of the score; such an output would be in none",
+    ),
+    Exclusion(
+        "sparse labels, objective",
+        options.SPARSE_LABELS,
+        options.NOT_CLIPPED,
+        "with others, cells without a label have gradients too",
+        "{option} needs objective='clipped_squared_error'; the objective here is {loss!r}.",
+    ),
+    Exclusion(
+        "sparse labels, base score",
+        options.SPARSE_LABELS,
+        options.BASE_SCORE,
+        "scores would be dense",
+        "{option} needs base_score=0 or None; got {base_score!r}.",
+    ),
+    Exclusion(
+        "sparse labels, first score",
+        options.SPARSE_LABELS,
+        options.FIRST_SCORE,
+        "scores would be dense",
+        "{source}: {option} needs a model whose base score is 0.",
+    ),
+    Exclusion(
+        "sparse labels, one output per tree",
+        options.SPARSE_LABELS,
+        options.ONE_OUTPUT_PER_TREE,
+        "leaves must be sparse, and `sparse_leaves` does not go with it either",
+    ),
+    Exclusion(
+        "sparse labels, sketch",
+        options.SPARSE_LABELS,
+        options.SKETCH,
+        "leaves must be sparse, and `sparse_leaves` does not go with it either",
+    ),
+    Exclusion(
+        "sparse labels, monotone",
+        options.SPARSE_LABELS,
+        options.MONOTONE,
+        "leaves must be sparse, and `sparse_leaves` does not go with it either",
+    ),
+    Exclusion(
+        "sparse labels, shared Hessian",
+        options.SPARSE_LABELS,
+        options.SHARED_HESSIAN,
+        "the Hessian is 1 everywhere",
+    ),
+    Exclusion(
+        "sparse labels, full Hessian",
+        options.SPARSE_LABELS,
+        options.FULL_HESSIAN,
+        "the Hessian is 1 everywhere",
+    ),
+    Exclusion(
+        "sparse labels, class_weight",
+        options.SPARSE_LABELS,
+        options.CLASS_WEIGHT,
+        "it speaks of cells that are not stored",
+    ),
+    Exclusion(
+        "sparse labels, output_weight",
+        options.SPARSE_LABELS,
+        options.OUTPUT_WEIGHT,
+        "it speaks of cells that are not stored",
+    ),
+    Exclusion(
+        "sparse labels, cell weights",
+        options.SPARSE_LABELS,
+        options.CELL_WEIGHTS,
+        "it speaks of cells that are not stored",
+        "{sample_weight} has shape {shape}; with a sparse y it must hold one weight per row.",
+    ),
+    Exclusion(
+        "sparse labels, gradient sampling",
+        options.SPARSE_LABELS,
+        options.GRADIENT_SAMPLING,
+        "the norms of rows are not kept",
+    ),
+    Exclusion(
+        "sparse labels, dense leaves",
+        options.SPARSE_LABELS,
+        options.DENSE_LEAVES,
+        "leaves of all labels would be dense",
+        "{option} needs sparse_leaves, the number of labels a leaf speaks of; it is None.",
+    ),
+    Exclusion(
+        "shared Hessian, one output per tree",
+        options.SHARED_HESSIAN,
+        options.ONE_OUTPUT_PER_TREE,
+        "a tree of one output has one Hessian anyway",
+    ),
+    Exclusion(
+        "full Hessian, no softmax",
+        options.FULL_HESSIAN,
+        options.NO_SOFTMAX,
+        "only the softmax has a full Hessian that is known",
+        "{option} needs the softmax cross entropy; the Hessian of the loss here ({loss}) is diagonal or not "
+        "known.",
+    ),
+    Exclusion(
+        "full Hessian, sparse leaves",
+        options.FULL_HESSIAN,
+        options.SPARSE_LEAVES,
+        "the matrix couples all outputs of a leaf",
+    ),
+    Exclusion(
+        "full Hessian, one output per tree",
+        options.FULL_HESSIAN,
+        options.ONE_OUTPUT_PER_TREE,
+        "the matrix couples all outputs of a leaf",
+    ),
+    Exclusion(
+        "full Hessian, no reg_lambda",
+        options.FULL_HESSIAN,
+        options.NO_REG_LAMBDA,
+        "the softmax's Hessian is singular",
+    ),
+    Exclusion(
+        "full Hessian, reg_alpha",
+        options.FULL_HESSIAN,
+        options.REG_ALPHA,
+        "the leaf values would have no closed form",
+    ),
+    Exclusion(
+        "exact Hessian, many classes",
+        options.EXACT_HESSIAN,
+        options.MANY_CLASSES,
+        "one factorisation for each candidate takes too long",
+        f"{{option}}: at most {options.MOST_EXACT_OUTPUTS} outputs are possible, here are {{n_outputs}}.",
+    ),
+    Exclusion(
+        "exact Hessian, output_weight",
+        options.EXACT_HESSIAN,
+        options.OUTPUT_WEIGHT,
+        "its score is no sum over outputs, and has no shares",
+    ),
+    Exclusion("monotone, softmax", options.MONOTONE, options.SOFTMAX, "a probability depends on all scores"),
+    Exclusion(
+        "monotone, categories", options.MONOTONE, options.CATEGORIES, "a set of categories has no order"
+    ),
+    Exclusion(
+        "monotone, leaf quantiles",
+        options.MONOTONE,
+        options.LEAF_QUANTILES,
+        "leaf values are quantiles of residuals, and know no bounds",
+    ),
+    Exclusion(
+        "monotone, sparse leaves",
+        options.MONOTONE,
+        options.SPARSE_LEAVES,
+        "an output that is left out takes no part in the order",
+    ),
+    Exclusion(
+        "monotone, sketch",
+        options.MONOTONE,
+        options.SKETCH,
+        "the order is kept output by output, and needs all of them",
+    ),
+    Exclusion(
+        "monotone, full Hessian", options.MONOTONE, options.FULL_HESSIAN, "the order is kept output by output"
+    ),
+    Exclusion(
+        "categories, sparse X",
+        options.CATEGORIES,
+        options.SPARSE_TABLE,
+        "its columns are not recoded",
+        "{X} is sparse; its columns cannot be categories (categorical_features).",
+    ),
+    Exclusion(
+        "objective, kind of target",
+        options.OBJECTIVE,
+        options.NOT_FOR_OBJECTIVE,
+        '`"cross_entropy"` is for classes, which exclude each other, `"binary_cross_entropy"` for two '
+        'classes or for labels, `"clipped_squared_error"` for several labels',
+        "objective={objective!r} is not available for a {kind} target; allowed: {allowed}, or a callable",
+    ),
+    Exclusion(
+        "eval_metric, kind of target",
+        options.METRIC,
+        options.NOT_FOR_METRIC,
+        "targets, classes and labels have their own",
+        "eval_metric {eval_metric!r} is not defined for a {kind} target; allowed are {allowed}.",
+    ),
+    Exclusion(
+        "classes, class_weight as a list",
+        options.ONE_COLUMN_OF_CLASSES,
+        options.CLASS_WEIGHT_LIST,
+        "a list is for several labels",
+        "class_weight must be a dict or 'balanced' for {option}: {why}.",
+    ),
+    *(
+        Exclusion(
+            f"{name}, unused",
+            *options.OF_ONE_LOSS[name],
+            "they would be of no use",
+            f"{{option}} is of no use: it belongs to objective={parameter.objective!r} (or the metric), and "
+            "the objective here is {loss!r}.",
+        )
+        for name, parameter in LOSS_PARAMETERS.items()
+    ),
+    Exclusion(
+        "quantile levels, metric of one prediction",
+        options.SEVERAL_QUANTILES,
+        options.METRIC_OF_ONE_PREDICTION,
+        "a target has several predictions",
+        "{other} does not go with {option} and objective {loss!r}: a target has {n_levels} prediction(s).",
+    ),
+    Exclusion(
+        "quantile levels, metric of quantiles",
+        options.SEVERAL_QUANTILES,
+        options.METRIC_OF_QUANTILES,
+        "a target has one prediction",
+        "{other} does not go with {option} and objective {loss!r}: a target has 1 prediction(s).",
+    ),
+    Exclusion(
+        "metric of positive predictions, objective",
+        options.METRIC_OF_POSITIVE,
+        options.NOT_POSITIVE,
+        "predictions may be negative",
+        "{option} needs positive predictions, which those of {other} need not be; the objectives for it are "
+        "poisson, gamma, tweedie.",
+    ),
+    Exclusion(
+        "metric without weights, weights",
+        options.BLIND_METRIC,
+        options.WEIGHTED_ROWS,
+        "it could not take them into account",
+        "{y} has weights or missing targets, but {option} takes no sample_weight.",
+    ),
+    Exclusion(
+        "early_stopping_rounds, no eval_set",
+        options.EARLY_STOPPING_ROUNDS,
+        options.NO_EVAL_SET,
+        "there is nothing to watch (`cv` has its folds)",
+        "{option} needs rows that are not trained on; pass eval_set to fit, or set "
+        "early_stopping_rounds=None.",
+    ),
+    Exclusion(
+        "EarlyStopping, no eval_set",
+        options.EARLY_STOPPING,
+        options.NO_EVAL_SET,
+        "there is nothing to watch (`cv` has its folds)",
+        "{option} needs rows that are not trained on; pass eval_set to fit.",
+    ),
+    Exclusion(
+        "early_stopping_rounds, EarlyStopping",
+        options.EARLY_STOPPING_ROUNDS,
+        options.EARLY_STOPPING,
+        "only one can say which round is the best",
+        "{option} and an EarlyStopping in callbacks were both given; only one of them can decide which round "
+        "is the best.",
+    ),
+    Exclusion(
+        "EarlyStopping, EarlyStopping",
+        options.EARLY_STOPPING,
+        options.SECOND_EARLY_STOPPING,
+        "only one can say which round is the best",
+        "callbacks has more than one EarlyStopping; only one of them can decide which round is the best.",
+    ),
+    Exclusion(
+        "eval_sample_weight, no eval_set",
+        options.EVAL_WEIGHTS,
+        options.NO_EVAL_SET,
+        "there are no rows to weigh",
+        "{option} was given without eval_set.",
+    ),
+    Exclusion(
+        "going on, going on",
+        options.GOING_ON,
+        options.GOING_ON_TWICE,
+        "only one can say what training goes on from",
+        "{option}: only one of them can say what training goes on from.",
+    ),
+    Exclusion(
+        "Checkpoint, cv", options.CHECKPOINT, options.CROSS_VALIDATION, "there is no single model to save"
+    ),
+    Exclusion(
+        "no max_depth, no max_leaves",
+        options.NO_MAX_DEPTH,
+        options.NO_MAX_LEAVES,
+        "one of them must bound the trees",
+        "max_depth and max_leaves are both None; one of them must bound the trees.",
+    ),
+    Exclusion(
+        "cuda, sparse labels",
+        options.CUDA,
+        options.SPARSE_LABELS,
+        "the outputs of a leaf are chosen by the CPU's grower alone",
+    ),
+    Exclusion(
+        "cuda, sparse leaves",
+        options.CUDA,
+        options.SPARSE_LEAVES,
+        "the outputs of a leaf are chosen by the CPU's grower alone",
+    ),
+    Exclusion(
+        "cuda, full Hessian", options.CUDA, options.FULL_HESSIAN, "factorisations are done by the CPU alone"
+    ),
+    Exclusion(
+        "cuda, categories",
+        options.CUDA,
+        options.CATEGORIES,
+        "their order is found by the CPU alone (as numbers they are fine)",
+    ),
+    Exclusion(
+        "cuda, monotone",
+        options.CUDA,
+        options.MONOTONE,
+        "nodes are searched without looking at their ancestors",
+    ),
+    Exclusion(
+        "cuda, interaction",
+        options.CUDA,
+        options.INTERACTION,
+        "nodes are searched without looking at their ancestors",
+    ),
+    Exclusion(
+        "cuda, leaf quantiles",
+        options.CUDA,
+        options.LEAF_QUANTILES,
+        "leaf values are quantiles of residuals, found by the CPU alone",
+    ),
+    Exclusion(
+        "cuda, group of quantiles",
+        options.CUDA,
+        options.GROUP_OF_QUANTILES,
+        "leaf values are quantiles of residuals, found by the CPU alone",
+    ),
+    Exclusion(
+        "cuda, colsample_bylevel",
+        options.CUDA,
+        options.COLSAMPLE_BYLEVEL,
+        "all nodes of a tree are searched with the same features (`colsample_bytree` is fine)",
+    ),
+    Exclusion(
+        "cuda, colsample_bynode",
+        options.CUDA,
+        options.COLSAMPLE_BYNODE,
+        "all nodes of a tree are searched with the same features (`colsample_bytree` is fine)",
+    ),
+    Exclusion("cuda, many bins", options.CUDA, options.MANY_BINS, "the code of a cell is a byte"),
+    Exclusion(
+        "CuPy X, cpu",
+        options.CUPY_TABLE,
+        options.CPU,
+        "it would have to be copied; pass `X.get()`",
+        "{X} is a CuPy array: set device='cuda', or pass {X}.get() to use the CPU.",
+    ),
+    Exclusion(
+        "CuPy X, categories",
+        options.CUPY_TABLE,
+        options.CATEGORIES,
+        "an array of numbers has no categories",
+        "{X} is a CuPy array; its columns cannot be categories.",
+    ),
+    Exclusion(
+        "as_frame, no frame",
+        options.AS_FRAME,
+        options.NO_FRAME,
+        "it is not known which library is meant",
+        "{option} needs a frame to go by: neither this X nor the y of fit is a pandas, polars or pyarrow "
+        "one.",
+    ),
+    Exclusion(
+        "as_frame, sparse",
+        options.AS_FRAME,
+        options.SPARSE_PREDICTIONS,
+        "a frame is dense",
+        "{other} and {option} exclude each other: a frame is dense.",
+    ),
+    Exclusion(
+        "sparse predictions, not labels",
+        options.SPARSE_PREDICTIONS,
+        options.NOT_LABELS,
+        "there are no labels to leave out",
+        "{option} needs a problem of several labels per row.",
+    ),
+    Exclusion(
+        "sparse predictions, top_k",
+        options.SPARSE_PREDICTIONS,
+        options.TOP_K,
+        "it returns numbers of columns",
+    ),
+    Exclusion(
+        "score, several quantiles",
+        options.SCORE,
+        options.SEVERAL_QUANTILES,
+        "several quantiles of a target have no R2; use a metric of quantiles",
+        "{option}: {why}.",
+    ),
+    Exclusion(
+        "gain per output, unknown",
+        options.GAIN_PER_OUTPUT,
+        options.NO_GAIN_PER_OUTPUT,
+        "the score has no shares of outputs, or they were not computed",
+        "the gain per output is not known: the model is from an older file, has trees of more than 1,024 "
+        "outputs, sparse labels or hessian='exact'.",
+    ),
+)
+
+
+def check(situation: Situation) -> None:
+    """Raise the error of the first row of the table that applies, if one does.
 
     Raises
     ------
-    ValueError
-        Naming the parameters at odds.
+    Refused
+        Naming the options at odds.
     """
-    _check_loss_parameters(params, loss)
-    k = params["sparse_leaves"]
-    if sparse_labels:
-        if loss != "clipped_squared_error":
-            raise ValueError(
-                f"a sparse y needs objective='clipped_squared_error'; the objective here is {loss!r}."
-            )
-        if k is None:
-            raise ValueError(
-                "a sparse y needs sparse_leaves, the number of labels a leaf speaks of; it is None."
-            )
-        if np.any(params["base_score"] if params["base_score"] is not None else 0):
-            raise ValueError(f"a sparse y needs base_score=0 or None; got {params['base_score']!r}.")
-    joint = params["multi_strategy"] == "multi_output_tree"
-    if k is not None:
-        if k > n_outputs:
-            raise ValueError(f"sparse_leaves={k} is more than the number of outputs, {n_outputs}.")
-        if not joint:
-            raise ValueError(
-                f"sparse_leaves={k} needs trees of all outputs, not multi_strategy='one_output_per_tree'."
-            )
-    hessian = params.get("hessian", "diagonal")
-    if params["sketch"] not in (None, "auto"):
-        refused = {
-            f"sparse_leaves={k}": k is not None,
-            "multi_strategy='one_output_per_tree'": not joint,
-            "hessian='exact'": hessian == "exact",
-            "a sparse y": sparse_labels,
-        }
-        for what, found in refused.items():
-            if found:
-                raise ValueError(
-                    f"sketch={params['sketch']!r} does not go with {what}: splits need all outputs."
-                )
-    if params["sketch_size"] is not None and params["sketch"] is None:
-        raise ValueError(f"sketch_size={params['sketch_size']} needs a sketch; sketch is None.")
-    if has_signs(params.get("monotone_constraints")):
-        reasons = {
-            "the softmax: a probability depends on all scores": loss == "cross_entropy",
-            f"sparse_leaves={k}: an output that is left out takes no part in the order": k is not None,
-            f"hessian={hessian!r}: values are ordered output by output": hessian in ("exact", "exact_leaf"),
-            f"sketch={params['sketch']!r}: splits need all outputs": params["sketch"] not in (None, "auto"),
-            "a sparse y": sparse_labels,
-        }
-        for reason, found in reasons.items():
-            if found:
-                raise ValueError(f"monotone_constraints do not go with {reason}.")
-    if params["sampling_method"] == "gradient_based" and sparse_labels:
-        raise ValueError("sampling_method='gradient_based' does not go with a sparse y.")
-    if params["output_weight"] is not None:
-        if k is not None and not np.all(np.asarray(params["output_weight"], dtype=float) > 0):
-            raise ValueError(
-                "output_weight holds 0, but with sparse_leaves outputs are chosen by their share: such an "
-                "output would be in no leaf."
-            )
-        if sparse_labels:
-            raise ValueError("output_weight does not go with a sparse y.")
-        if hessian == "exact":
-            raise ValueError("output_weight does not go with hessian='exact', whose score has no shares.")
-        if not joint:
-            raise ValueError(
-                "output_weight needs trees of all outputs, not multi_strategy='one_output_per_tree': a tree "
-                "of one output has no shares."
-            )
-    if hessian == "shared" and sparse_labels:
-        raise ValueError("hessian='shared' does not go with a sparse y, whose Hessian is 1 everywhere.")
-    if hessian == "shared" and not joint:
-        raise ValueError(
-            "hessian='shared' needs trees of all outputs, not multi_strategy='one_output_per_tree'."
-        )
-    if hessian in ("auto", "diagonal", "shared"):
-        return
-    if loss != "cross_entropy":
-        raise ValueError(
-            f"hessian={hessian!r} needs the softmax cross entropy; the Hessian of the loss here ({loss}) is "
-            "diagonal or not known."
-        )
-    problems = {
-        "sparse_leaves must be None": k is not None,
-        "multi_strategy must be 'multi_output_tree'": not joint,
-        "reg_lambda must be greater than 0 (the softmax's Hessian is singular)": not params["reg_lambda"] > 0,
-        "reg_alpha must be 0": params["reg_alpha"] != 0,
-        f"at most {_MOST_EXACT_OUTPUTS} outputs are possible, here are {n_outputs}": hessian == "exact"
-        and n_outputs > _MOST_EXACT_OUTPUTS,
-    }
-    for problem, found in problems.items():
-        if found:
-            raise ValueError(f"hessian={hessian!r}: {problem}.")
+    for row in rows_that_apply(situation):
+        raise error_of(row, situation)
 
 
-# Parameters of losses and metrics, and the name that makes use of them.
-_LOG_LINK = ("poisson", "gamma", "tweedie")
-_ONE_PER_TARGET = ("rmse", "mse", "mae", "r2", "huber")
+def refused(situation: Situation) -> Refused:
+    """Return the error of the first row of the table that applies, for those who know that one does."""
+    return error_of(next(rows_that_apply(situation)), situation)
 
 
-def _check_loss_parameters(params: Mapping[str, Any], loss: str) -> None:
-    """Check what belongs to certain losses only, and metrics that do not suit the loss."""
-    wanted = params.get("eval_metric")
-    names = [
-        one for one in (wanted if isinstance(wanted, list | tuple) else [wanted]) if isinstance(one, str)
-    ]
-    table = parameters_of("regressor")
-    for parameter, (name, _) in LOSS_PARAMETERS.items():
-        default: Any = table[parameter].default
-        value = params.get(parameter, default)
-        if name not in (loss, *names) and not np.array_equal(value, default):
-            raise ValueError(
-                f"{parameter}={value!r} is of no use: it belongs to objective={name!r} (or the metric), and "
-                f"the objective here is {loss!r}."
-            )
-    for name in names:
-        if name in _LOG_LINK and loss not in _LOG_LINK:
-            raise ValueError(
-                f"eval_metric {name!r} needs positive predictions, which those of objective {loss!r} need "
-                f"not be; the objectives for it are {', '.join(_LOG_LINK)}."
-            )
-    n_levels = np.size(params.get("quantile_levels", 0.5))
-    for name in names:
-        if (
-            n_levels > 1
-            and (name == "quantile") != (loss == "quantile")
-            and name in ("quantile", *_ONE_PER_TARGET)
-        ):
-            raise ValueError(
-                f"eval_metric {name!r} does not go with quantile_levels={params['quantile_levels']!r} and "
-                f"objective {loss!r}: a target has {n_levels if loss == 'quantile' else 1} prediction(s)."
-            )
+def rows_that_apply(situation: Situation) -> Iterator[Exclusion]:
+    """Return the rows of which a situation has both options, in the order of the table."""
+    return (row for row in COMBINATIONS if row.applies(situation))
 
 
-def resolve_sketch(params: Mapping[str, Any], loss: str, n_outputs: int) -> str | None:
-    """Return the sketch that is used; None: none."""
-    sketch: str | None = params["sketch"]
-    if sketch != "auto":
-        return sketch
-    possible = (
-        loss == "cross_entropy"
-        and params["sparse_leaves"] is None
-        and params["multi_strategy"] == "multi_output_tree"
-        and params.get("hessian") != "exact"
-        and not has_signs(params.get("monotone_constraints"))
-    )
-    return "random_projection" if possible and n_outputs >= AUTO_SKETCH_OUTPUTS else None
-
-
-def resolve_hessian(params: Mapping[str, Any], loss: str, n_outputs: int) -> str:
-    """Return the Hessian that is used."""
-    hessian = str(params.get("hessian", "auto"))
-    if hessian != "auto":
-        return hessian
-    possible = (
-        loss in ("cross_entropy", "binary_cross_entropy")  # a callable's Hessian may be negative
-        and params["sparse_leaves"] is None
-        and params["multi_strategy"] == "multi_output_tree"
-    )
-    return "shared" if possible and n_outputs >= AUTO_SHARED_OUTPUTS else "diagonal"
-
-
-def output_weight_vector(value: object, n_outputs: int) -> npt.NDArray[np.float64] | None:
-    """Return `output_weight` with a mean of 1; None stays None."""
-    if value is None:
-        return None
-    vector = as_vector("output_weight", value, Shares.allowed)
-    if vector.shape != (n_outputs,):
-        raise ValueError(
-            f"output_weight has {vector.size} values, but the model has {n_outputs} output(s); it must have "
-            "one for each."
-        )
-    relative = vector / vector.max()
-    return np.asarray(relative / relative.mean(), dtype=np.float64)
-
-
-def base_score_vector(value: object, n_outputs: int) -> npt.NDArray[np.float64] | None:
-    """Spread `base_score` over the outputs; None stays None."""
-    if value is None:
-        return None
-    vector = as_vector("base_score", value, f"float, {n_outputs} floats (one per output) or None")
-    if vector.ndim == 0:
-        return np.full(n_outputs, float(vector))
-    if vector.shape != (n_outputs,):
-        raise ValueError(
-            f"base_score has {vector.size} values, but the model has {n_outputs} output(s); "
-            "it must be a number or hold one value per output."
-        )
-    return vector
+def error_of(row: Exclusion, situation: Situation) -> Refused:
+    """Return the error of a row."""
+    error = Refused(row.message(situation))
+    error.row = row.name  # not an argument: errors travel between processes with their text alone
+    return error

@@ -399,12 +399,20 @@ def as_vector(name: str, value: object, allowed: str) -> npt.NDArray[np.float64]
     return vector
 
 
-# --- documentation -----------------------------------------------------------------------------------------
+# --- parameters of one loss --------------------------------------------------------------------------------
 
 
-# Parameters of one loss only: whose they are, and what they may be.
-LOSS_PARAMETERS: dict[str, tuple[str, Rule]] = {
-    "huber_delta": ("huber", Real(0, open_low=True)),
-    "quantile_levels": ("quantile", Levels()),
-    "tweedie_power": ("tweedie", Real(1, 2, open_low=True, open_high=True)),
+@dataclass(frozen=True)
+class LossParameter:
+    """A parameter of one loss, and of the metric of that name: whose it is, what it may be, its default."""
+
+    objective: str
+    rule: Rule
+    default: float
+
+
+LOSS_PARAMETERS: dict[str, LossParameter] = {
+    "huber_delta": LossParameter("huber", Real(0, open_low=True), 1.0),
+    "quantile_levels": LossParameter("quantile", Levels(), 0.5),
+    "tweedie_power": LossParameter("tweedie", Real(1, 2, open_low=True, open_high=True), 1.5),
 }

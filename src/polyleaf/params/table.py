@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from polyleaf.params.combinations import check
 from polyleaf.params.objectives import ObjectiveChoice
 from polyleaf.params.rules import (
     LOSS_PARAMETERS,
@@ -33,6 +34,7 @@ from polyleaf.params.rules import (
     Threads,
     Verbosity,
 )
+from polyleaf.params.situation import Situation
 from polyleaf.params.target_specs import TargetSpecs
 
 EstimatorKind = Literal["regressor", "classifier", "mixed"]
@@ -184,16 +186,16 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "huber_delta",
-        LOSS_PARAMETERS["huber_delta"][1],
-        1.0,
+        LOSS_PARAMETERS["huber_delta"].rule,
+        LOSS_PARAMETERS["huber_delta"].default,
         'For "huber": the distance from the target, in its own unit, beyond which the loss is a straight '
         "line.",
         ("regressor",),
     ),
     Parameter(
         "quantile_levels",
-        LOSS_PARAMETERS["quantile_levels"][1],
-        0.5,
+        LOSS_PARAMETERS["quantile_levels"].rule,
+        LOSS_PARAMETERS["quantile_levels"].default,
         'For "quantile": the level, or several. With m levels a model of t targets has t * m outputs: the '
         "first target's levels, then the second's, and so on; `predict` returns them in ascending order, so "
         "that they never cross.",
@@ -201,8 +203,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "tweedie_power",
-        LOSS_PARAMETERS["tweedie_power"][1],
-        1.5,
+        LOSS_PARAMETERS["tweedie_power"].rule,
+        LOSS_PARAMETERS["tweedie_power"].default,
         'For "tweedie": the power of the mean that the variance grows with.',
         ("regressor",),
     ),
@@ -448,8 +450,8 @@ def validate_params(params: Mapping[str, object], kind: EstimatorKind) -> None:
         if name not in table:
             raise ValueError(f"{name!r} is not a parameter of the {kind}; allowed are {', '.join(table)}.")
         table[name].rule.check(name, value)
-    if params.get("max_depth", 1) is None and params.get("max_leaves") is None:
-        raise ValueError("max_depth and max_leaves are both None; one of them must bound the trees.")
+    # Of a fitted model, the others may have been set since: they count when it is fitted again.
+    check(Situation({name: params[name] for name in ("max_depth", "max_leaves") if name in params}))
 
 
 _Class = TypeVar("_Class", bound=type)

@@ -110,12 +110,13 @@ def _columns(group: str, value: Mapping[str, Any], kind: TargetKind, name: str) 
 
 def _details(value: Mapping[str, Any], objective: str, name: str) -> dict[str, Any]:
     found = {}
-    for key, (owner, rule) in LOSS_PARAMETERS.items():
+    for key, parameter in LOSS_PARAMETERS.items():
         if key not in value:
             continue
+        owner = parameter.objective
         if owner != objective:
             raise ValueError(f"{name}: {key} belongs to the objective {owner!r}, not to {objective!r}.")
-        rule.check(f"{name}: {key}", value[key])
+        parameter.rule.check(f"{name}: {key}", value[key])
         found[key] = value[key]
     return found
 

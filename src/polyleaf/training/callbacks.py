@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from polyleaf.model.file import checked_target, path_text
+from polyleaf.params.combinations import check, refused
 from polyleaf.params.rules import CALLBACK_METHODS, Integer, Real
+from polyleaf.params.situation import Situation
 from polyleaf.training.progress import EvaluationLog, ProgressBar
 from polyleaf.training.state import Callback, TrainingState
 
@@ -44,7 +46,7 @@ class EarlyStopping(Callback):
     def before_training(self, state: TrainingState) -> None:
         """Find what is to be watched."""
         if not state.evals_result:
-            raise ValueError("EarlyStopping needs rows that are not trained on; pass eval_set to fit.")
+            raise refused(Situation(n_early_stopping=1, n_eval_sets=0))
         data = _known("data", self.data, state.evals_result)
         metric = _known("metric", self.metric, state.greater_is_better)
         self._sign = -1.0 if state.greater_is_better[metric] else 1.0
@@ -167,7 +169,7 @@ class Checkpoint(Callback):
     def before_training(self, state: TrainingState) -> None:
         """Check that the file could be written."""
         if not state.can_save:
-            raise ValueError("Checkpoint does not go with cv(): there is no single model to save.")
+            raise refused(Situation(checkpoint=True, cross_validation=True))
         checked_target(self.path)
         self._saved = state.n_done
 
@@ -205,15 +207,7 @@ def all_callbacks(given: Sequence[Any] | None, early_stopping_rounds: int | None
     """
     callbacks = list(given or ())
     stopping = [one for one in callbacks if isinstance(one, EarlyStopping)]
-    if early_stopping_rounds is not None and stopping:
-        raise ValueError(
-            f"early_stopping_rounds={early_stopping_rounds} and an EarlyStopping in callbacks were both "
-            "given; only one of them can decide which round is the best."
-        )
-    if len(stopping) > 1:
-        raise ValueError(
-            "callbacks has more than one EarlyStopping; only one of them can decide which round is the best."
-        )
+    check(Situation({"early_stopping_rounds": early_stopping_rounds}, n_early_stopping=len(stopping)))
     if early_stopping_rounds is not None:
         stopping = [EarlyStopping(early_stopping_rounds)]
     shown: list[Any] = []

@@ -13,7 +13,9 @@ from polyleaf.data.dataset import Dataset
 from polyleaf.model.checkpoint import CheckpointNote
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
+from polyleaf.params.combinations import refused
 from polyleaf.params.settings import Settings
+from polyleaf.params.situation import Situation
 from polyleaf.params.table import EstimatorKind
 
 _HOW_MANY_TO_NAME = 5
@@ -107,7 +109,7 @@ class Start:
                 f"{_some(forest.base_score.tolist())}."
             )
         if is_sparse and np.any(forest.base_score != 0):
-            raise ValueError(f"{source}: a sparse y needs a model whose base score is 0.")
+            raise refused(Situation(sparse_labels=True, first_score=True, words={"source": source}))
         if source == "resume":
             self.note.check_params(params, self.model.estimator)
             self.note.check_data(data.arrays())

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from polyleaf.model.forest import Forest
+from polyleaf.params.combinations import refused
 from polyleaf.params.rules import Real
+from polyleaf.params.situation import Situation
 
 EvalsResult = dict[str, dict[str, list[float]]]
 
@@ -102,7 +104,7 @@ class TrainingState:
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Write the rounds done to a file that ``fit(..., resume=path)`` and ``load_model`` take."""
         if self._save is None:
-            raise ValueError("a cross-validation has no single model that a checkpoint could hold.")
+            raise refused(Situation(checkpoint=True, cross_validation=True))
         self._save(path, self)
 
     def begin_round(self) -> None:

@@ -1,0 +1,107 @@
+"""What is asked for, and what it meets: all that decides whether options go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from polyleaf.params.objectives import TargetKind
+
+# What errors call the input, unless told otherwise.
+_USUAL_NAMES = {"X": "X", "y": "y", "sample_weight": "sample_weight"}
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is asked for and what it meets, as far as that is known where a check is made.
+
+    What is left out is not known, or not there, and no option that needs it is found.
+
+    Attributes
+    ----------
+    params : mapping
+        Parameters by name, checked one by one already.
+    device : {"cpu", "cuda"} or None
+        Where the work is about to begin.
+    kind, loss, n_outputs
+        Of the targets: what they are, the name of their loss, how many outputs there are.
+    leaf_quantiles : bool
+        Whether leaf values are quantiles of residuals.
+    sparse_labels, cell_weights : bool
+        Whether y is a sparse matrix; whether each of its cells has a weight.
+    table : {"sparse", "cupy"} or None
+        What X is, if neither a dense array of the host nor a data frame.
+    categorical, interaction : bool
+        Whether there are categorical features; whether some features must not meet in a tree.
+    unsuited : {"objective", "eval_metric"} or None
+        What is not for this kind of target.
+    n_eval_sets : int or None
+        Number of evaluation sets.
+    eval_weights : bool
+        Whether there are weights of evaluation sets.
+    n_early_stopping : int
+        Number of EarlyStopping among the callbacks.
+    blind_metric : str or None
+        Name of a metric that takes no weights.
+    weighted : bool
+        Whether rows to be measured have weights or missing targets.
+    going_on : tuple of str
+        All that asks for trees to go on from.
+    first_score : bool
+        Whether the model to go on from has a base score other than 0.
+    checkpoint, cross_validation : bool
+        Whether a checkpoint is to be written; whether there is a model for each fold.
+    asked : frozenset of str
+        Of a fitted model: "as_frame", "sparse", "top_k", "score", "gain per output".
+    frame_known, output_gains : bool
+        Whether it is known of which library frames are; whether the gains of outputs are.
+    words : mapping
+        More values for the text of errors, and what X, y and sample_weight are called there.
+    """
+
+    params: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None
+    kind: TargetKind | None = None
+    loss: str | None = None
+    n_outputs: int | None = None
+    leaf_quantiles: bool = False
+    sparse_labels: bool = False
+    cell_weights: bool = False
+    table: Literal["sparse", "cupy"] | None = None
+    categorical: bool = False
+    interaction: bool = False
+    unsuited: Literal["objective", "eval_metric"] | None = None
+    n_eval_sets: int | None = None
+    eval_weights: bool = False
+    n_early_stopping: int = 0
+    blind_metric: str | None = None
+    weighted: bool = False
+    going_on: tuple[str, ...] = ()
+    first_score: bool = False
+    checkpoint: bool = False
+    cross_validation: bool = False
+    asked: frozenset[str] = frozenset()
+    frame_known: bool = True
+    output_gains: bool = True
+    words: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of the metrics asked for; functions have none that matters here."""
+        wanted = self.params.get("eval_metric")
+        return [
+            one for one in (wanted if isinstance(wanted, list | tuple) else [wanted]) if isinstance(one, str)
+        ]
+
+    @property
+    def n_levels(self) -> int:
+        """Number of quantile levels."""
+        return int(np.size(self.params.get("quantile_levels", 0.5)))
+
+    def values(self) -> dict[str, object]:
+        """Return what the text of an error may name: parameters, attributes, words."""
+        known = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in self.params}
+        return {**_USUAL_NAMES, "n_levels": self.n_levels, **known, **self.params, **self.words}
