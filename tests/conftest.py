@@ -2,7 +2,8 @@
 
 With ``--device cuda`` every estimator that is made without `device` trains and predicts on the GPU. A test
 that comes to what a row of the table of combinations refuses of a GPU alone is skipped, with the words of the
-refusal, and so are tests marked `cpu_only`; any other error is a failure.
+refusal, and so are tests marked `cpu_only`; any other error is a failure. The run ends with a count of what
+was skipped.
 """
 
 from __future__ import annotations
@@ -44,10 +45,23 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--device") == "cpu":
         return
+    from skip_report import cpu_only_reason
+
     for item in items:
         marker = item.get_closest_marker("cpu_only")
         if marker is not None:
-            item.add_marker(pytest.mark.skip(reason=f"cpu_only: {marker.args[0]}"))
+            item.add_marker(pytest.mark.skip(reason=cpu_only_reason(marker.args[0])))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what was not tried on the GPU."""
+    if config.getoption("--device") == "cpu":
+        return
+    from skip_report import skip_report
+
+    terminalreporter.section("skipped with --device cuda")
+    for line in skip_report(terminalreporter.getreports("skipped")):
+        terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -58,13 +72,14 @@ def _default_device(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
     from polyleaf.params import combinations
+    from skip_report import refused_reason
 
     error_of = combinations.error_of
 
     def error_or_skip(row: Any, situation: Any) -> Any:
         error = error_of(row, situation)
         if row.devices == ("cuda",):
-            pytest.skip(str(error))
+            pytest.skip(refused_reason(row, str(error)))
         return error
 
     with pytest.MonkeyPatch.context() as patch:

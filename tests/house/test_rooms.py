@@ -53,6 +53,7 @@ SHARED_BY_TESTS = {
     "oracle.py",
     "problems.py",
     "pairs.py",
+    "skip_report.py",
     "same_forest.py",
     "gradients_of.py",
     "training_cases.py",
