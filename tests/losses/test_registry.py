@@ -102,7 +102,7 @@ def test_what_a_loss_says_of_itself(loss):
     table = parameters_of("regressor") | parameters_of("classifier")
     for name in loss.parameters:
         assert constructor[name].default == table[name].default
-    owned = [name for name, row in LOSS_PARAMETERS.items() if row[0] == loss.name]
+    owned = [name for name, row in LOSS_PARAMETERS.items() if row.objective == loss.name]
     assert set(owned) <= set(loss.parameters)
     for kind in loss.kinds:
         assert make_metrics(None, default=loss.default_metric, kind=kind)[0].name == loss.default_metric
