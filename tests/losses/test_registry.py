@@ -104,6 +104,8 @@ def test_what_a_loss_says_of_itself(loss):
         assert constructor[name].default == table[name].default
     owned = [name for name, row in LOSS_PARAMETERS.items() if row.objective == loss.name]
     assert set(owned) <= set(loss.parameters)
+    y = np.zeros(5, dtype=np.int32) if loss.class_codes else np.ones((5, 2))
+    assert loss(2).formula(y).has_hessian == (not loss.unit_hessian)
     for kind in loss.kinds:
         assert make_metrics(None, default=loss.default_metric, kind=kind)[0].name == loss.default_metric
     assert f'"{loss.name}"' in "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))

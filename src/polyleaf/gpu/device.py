@@ -94,8 +94,6 @@ class GpuDevice:
         n_bins = (255 if settings.max_bins is None else settings.max_bins) + 1
         d = loss.n_outputs if settings.multi_strategy == "multi_output_tree" else 1
         k = min(settings.sketch_size, d) if settings.sketch is not None else d
-        layout = Layout(
-            k, diagonal=settings.hessian != "shared" and loss.name != "squared_error", weighted=True
-        )
+        layout = Layout(k, diagonal=settings.hessian != "shared" and not loss.unit_hessian, weighted=True)
         shape = shape_of((n_rows, n_features, n_bins), loss.n_outputs, layout, TreeRules.of(settings))
         plan_histograms(shape, free_memory(), with_data=True)

@@ -44,15 +44,14 @@ class GpuScorePass:
         cp = cupy()
         of_device = loss.device_formula()
         if of_device is None:
-            of_host = loss.formula(y)
-            self._fill, has_hessian = _on_host(of_host, n_threads), of_host.has_hessian
+            self._fill = _on_host(loss.formula(y), n_threads)
         else:
-            self._fill, has_hessian = _by_kernel(of_device, y), of_device.has_hessian
+            self._fill = _by_kernel(of_device, y)
         self._scores = scores
         self._plan = plan
         self._cell_weight = None if plan.cell_weight is None else cp.asarray(plan.cell_weight)
         self._gradient = cp.empty(scores.shape, dtype=np.float32)
-        stored = plan.hessian_rule is None and has_hessian
+        stored = plan.hessian_rule is None and not loss.unit_hessian
         self._hessian = cp.empty(scores.shape, dtype=np.float32) if stored else None
 
     def gradients(self, number: int) -> RoundGradients:

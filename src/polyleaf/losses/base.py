@@ -24,7 +24,7 @@ class Loss(Objective, ABC):
 
     Attributes
     ----------
-    name, meaning, kinds, link, parameters, in_groups
+    name, meaning, kinds, link, parameters, in_groups, hessian_rule
         What it says of itself; see :class:`polyleaf.params.objectives.Objective`.
     n_outputs : int
         Raw scores a row.
@@ -32,15 +32,15 @@ class Loss(Objective, ABC):
         What is measured where nothing else is asked for.
     class_codes : bool
         Whether targets are codes of classes, one for all outputs of a row.
-    hessian_rule : {"p(1-p)", "2p(1-p)", "abs(p-y)"} or None
-        Where the Hessian follows from the gradient p - y: how.
+    unit_hessian : bool
+        Whether the Hessian is 1 everywhere.
     leaf_levels : float64 ndarray of shape (outputs,) or None
         Where leaf values are quantiles of the residuals: which ones; NaN for outputs of which they are not.
     """
 
     default_metric: str
     class_codes: ClassVar[bool] = False
-    hessian_rule: str | None = None
+    unit_hessian: bool = False
     leaf_levels: FloatArray | None = None
 
     def __init__(self, n_outputs: int) -> None:

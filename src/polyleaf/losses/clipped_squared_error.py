@@ -22,6 +22,7 @@ class ClippedSquaredError(Loss):
     link = "identity"
     in_groups = False
     default_metric = "top1_accuracy"
+    unit_hessian = True
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return 0: the scores of labels that never occur stay empty."""

@@ -20,11 +20,12 @@ class CrossEntropy(Loss):
     link = "softmax"
     parameters = ("softmax_curvature",)
     class_codes = True
+    hessian_rule = "p(1-p)"
     default_metric = "cross_entropy"
 
     def __init__(self, n_outputs: int, softmax_curvature: str = "p(1-p)") -> None:
         super().__init__(n_outputs)
-        self.hessian_rule: str = softmax_curvature
+        self.hessian_rule = softmax_curvature
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the logarithm of each class's share."""

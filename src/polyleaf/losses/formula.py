@@ -67,13 +67,10 @@ class DeviceFormula:
         `arguments`.
     arguments : tuple
         Integers, floats, and arrays that are copied to the device.
-    has_hessian : bool
-        Whether the Hessian is more than 1 everywhere.
     rows_by_warps : bool
         Whether a warp computes a row; otherwise a thread computes a cell.
     """
 
     kernel: str
     arguments: tuple[Any, ...] = ()
-    has_hessian: bool = True
     rows_by_warps: bool = False

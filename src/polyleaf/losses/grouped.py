@@ -64,6 +64,7 @@ class GroupedLoss(Loss):
         only = groups[0].loss if len(groups) == 1 else None
         self.name = "grouped" if only is None else only.name
         self.default_metric = "loss" if only is None else only.default_metric
+        self.unit_hessian = all(group.loss.unit_hessian for group in groups)
         self.hessian_rule = None if only is None else only.hessian_rule
         levels = [
             np.full(group.loss.n_outputs, np.nan)

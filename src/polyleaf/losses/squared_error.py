@@ -23,6 +23,7 @@ class SquaredError(Loss):
     kinds = ("regression",)
     link = "identity"
     default_metric = "rmse"
+    unit_hessian = True
 
     def __init__(self, n_outputs: int) -> None:
         super().__init__(n_outputs)
@@ -52,7 +53,7 @@ class SquaredError(Loss):
 
     def device_formula(self) -> DeviceFormula:
         """Return the same for a GPU."""
-        return DeviceFormula("squared_error", (self.unit,), has_hessian=False)
+        return DeviceFormula("squared_error", (self.unit,))
 
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the raw scores."""

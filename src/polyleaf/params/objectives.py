@@ -33,6 +33,8 @@ class Objective:
         Parameters of estimators that it takes.
     in_groups : bool
         Whether it can be the loss of a group of targets of a mixed model.
+    hessian_rule : {"p(1-p)", "2p(1-p)", "abs(p-y)"} or None
+        Where the Hessian follows from the gradient p - y: how. (Of a loss, by its parameters.)
     """
 
     name: str
@@ -41,6 +43,7 @@ class Objective:
     link: ClassVar[Link]
     parameters: ClassVar[tuple[str, ...]] = ()
     in_groups: ClassVar[bool] = True
+    hessian_rule: str | None = None
 
     def __init__(self, n_outputs: int, **parameters: Any) -> None:
         """Set up the loss of so many raw scores a row."""
@@ -62,6 +65,16 @@ def default_objective(kind: TargetKind) -> str:
 def link_of(loss: str, kind: TargetKind) -> Link:
     """Return the link of a loss; that of a function is that of the usual objective of its kind of target."""
     return OBJECTIVES[default_objective(kind) if loss == "custom" else loss].link
+
+
+def has_link(loss: str, link: Link) -> bool:
+    """Whether a loss of this name has such a link; a function, or groups of targets, have none."""
+    return loss in OBJECTIVES and OBJECTIVES[loss].link == link
+
+
+def has_hessian_rule(loss: str) -> bool:
+    """Whether the Hessian of a loss of this name follows from its gradient."""
+    return loss in OBJECTIVES and OBJECTIVES[loss].hessian_rule is not None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyleaf.params.constraints import has_signs
+from polyleaf.params.objectives import has_link
 from polyleaf.params.rules import LOSS_PARAMETERS
 from polyleaf.params.situation import Situation
 
@@ -16,7 +17,7 @@ MOST_EXACT_OUTPUTS = 32
 MOST_GPU_BINS = 255  # of values: with the missing one, a code is a byte
 
 # Metrics by what they need: positive predictions; one prediction for each target.
-_LOG_LINK = ("poisson", "gamma", "tweedie")
+_DEVIANCES = ("poisson", "gamma", "tweedie")
 _ONE_PREDICTION = ("rmse", "mse", "mae", "r2", "huber")
 
 Given = Callable[[Situation], bool]
@@ -235,9 +236,13 @@ METRIC_OF_QUANTILES = Option(
     _metric_among("quantile"),
 )
 METRIC_OF_POSITIVE = Option(
-    f"`eval_metric` {_code(*_LOG_LINK)}", _measured_by(*_LOG_LINK), _metric_among(*_LOG_LINK)
+    f"`eval_metric` {_code(*_DEVIANCES)}", _measured_by(*_DEVIANCES), _metric_among(*_DEVIANCES)
 )
-NOT_POSITIVE = Option("other objectives than these three", _loss_is_not(*_LOG_LINK), "objective {loss!r}")
+NOT_POSITIVE = Option(
+    "other objectives than these three",
+    lambda s: s.loss is not None and not has_link(s.loss, "exponential"),
+    "objective {loss!r}",
+)
 BLIND_METRIC = Option(
     "`eval_metric`, a function without `sample_weight`",
     lambda s: s.blind_metric is not None,

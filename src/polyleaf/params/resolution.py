@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.params.constraints import has_signs
+from polyleaf.params.objectives import has_hessian_rule, has_link
 from polyleaf.params.rules import Shares, as_vector
 from polyleaf.params.table import AUTO_SHARED_OUTPUTS, AUTO_SKETCH_OUTPUTS
 
@@ -19,7 +20,7 @@ def resolve_sketch(params: Mapping[str, Any], loss: str, n_outputs: int) -> str 
     if sketch != "auto":
         return sketch
     possible = (
-        loss == "cross_entropy"
+        has_link(loss, "softmax")
         and params["sparse_leaves"] is None
         and params["multi_strategy"] == "multi_output_tree"
         and params.get("hessian") != "exact"
@@ -34,7 +35,7 @@ def resolve_hessian(params: Mapping[str, Any], loss: str, n_outputs: int) -> str
     if hessian != "auto":
         return hessian
     possible = (
-        loss in ("cross_entropy", "binary_cross_entropy")  # a callable's Hessian may be negative
+        has_hessian_rule(loss)  # a callable's Hessian may be negative
         and params["sparse_leaves"] is None
         and params["multi_strategy"] == "multi_output_tree"
     )
