@@ -1,13 +1,15 @@
-# make demo   trains two small models and shows what polyleaf does
-# make test   lint, types and all tests
-# make docs   the documentation, as a site in site/
+# make demo      trains two small models and shows what polyleaf does
+# make test      lint, types and all tests
+# make docs      the documentation, as a site in site/
+# make sanitize  the tests that reach the core, with AddressSanitizer and UndefinedBehaviorSanitizer
+# make coverage  the lines of the core that those tests do not reach
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CPP := $(wildcard core/*/*.cpp core/*/*.hpp src/polyleaf/rules/*.hpp)
 SOURCES := $(CPP) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test lint docs bench sanitize clean
+.PHONY: demo test lint docs bench sanitize coverage clean
 
 demo: $(VENV)/.installed
 	$(BIN)/polyleaf demo
@@ -19,9 +21,9 @@ lint: $(VENV)/.tested-with
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CPP) $(wildcard src/polyleaf/gpu/cuda/*.cuh)
 
 # The variable keeps a note of the theme on its successor out of the output.
-	$(BIN)/clang-format --dry-run -Werror $(CPP) $(wildcard src/polyleaf/gpu/cuda/*.cuh)
 docs: $(VENV)/.tested-with
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -41,16 +43,37 @@ $(VENV)/.tested-with: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@
 
-# The core once more, instrumented, in an environment of its own. Leaks are not counted: the interpreter has its own.
+# The core once more, instrumented, each time in an environment of its own. Tests that are marked `python_only` are left out.
+REACHES_CORE := -p no:cacheprovider -m "not python_only"
+# instrumented,ENVIRONMENT,OPTION OF CMAKE,BUILD FOLDER,EXTRA
+define instrumented
+	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -C cmake.define.$(2)=ON -C build-dir=$(3) ".[$(4)]"
+endef
+
+# Leaks are not counted: the interpreter has its own.
 SANITIZED := .venv-sanitize
-SANITIZED_TESTS := tests/training/test_scores_of_training.py tests/growth/test_visited_tree.py tests/table/test_cuts_and_codes.py tests/table/test_sparse_input.py tests/estimators/test_cv.py tests/params/test_pairs.py tests/table/test_binning.py tests/table/test_binning_speed_paths.py tests/growth/test_categories.py tests/growth/test_constraints.py tests/model/test_importance.py tests/losses/test_losses.py tests/growth/test_growth_oracle.py tests/growth/test_renewed_leaves.py tests/model/test_model.py tests/model/test_model_file.py tests/model/test_predict.py tests/growth/test_sketch_and_sampling.py tests/growth/test_sparse_labels.py tests/growth/test_sparse_and_exact.py tests/estimators/test_hypothesis_inputs.py
 sanitize:
-	test -x $(SANITIZED)/bin/python || $(PYTHON) -m venv $(SANITIZED)
-	$(SANITIZED)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -C cmake.define.POLYLEAF_SANITIZE=ON -C build-dir=build/sanitize ".[test]"
+	$(call instrumented,$(SANITIZED),POLYLEAF_SANITIZE,build/sanitize,test)
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	  $(SANITIZED)/bin/python -m pytest -p no:cacheprovider $(SANITIZED_TESTS)
+	  $(SANITIZED)/bin/python -m pytest -n auto $(REACHES_CORE)
+
+# The kernels are compiled once per instruction set, and reported once per instruction set: a line that AVX-512 reaches says
+# nothing of AVX2. Of a template, a line counts as reached if one of its instances is. Tests run in one process: xdist does not
+# wait until its workers have written what they counted.
+COVERED := .venv-coverage
+COVERED_BUILD := build/coverage
+coverage:
+	$(call instrumented,$(COVERED),POLYLEAF_COVERAGE,$(COVERED_BUILD),coverage)
+	find $(COVERED_BUILD) -name "*.gcda" -delete
+	$(COVERED)/bin/python -m pytest $(REACHES_CORE)
+	for part in $(COVERED_BUILD)/CMakeFiles/_core.dir $(COVERED_BUILD)/CMakeFiles/kernels_*.dir; do \
+	  echo "$$part:"; \
+	  $(COVERED)/bin/gcovr --filter core/ --filter src/polyleaf/rules/ --merge-lines \
+	    --gcov-ignore-errors source_not_found $$part || exit; \
+	done
 
 clean:
-	rm -rf $(VENV) $(SANITIZED) build site
+	rm -rf $(VENV) $(SANITIZED) $(COVERED) build site
