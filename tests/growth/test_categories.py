@@ -80,6 +80,34 @@ def test_a_category_split_of_two_outputs_by_hand() -> None:
     assert tree.count.tolist() == [100, 60, 40]
 
 
+@pytest.mark.parametrize("n_outputs", [32, 33, 70])
+def test_many_outputs_grow_the_oracles_tree(n_outputs: int) -> None:
+    """Products of all pairs of outputs are made for few of them alone."""
+    compared = 0
+    for seed in range(6):
+        rng = np.random.default_rng([seed, n_outputs])
+        codes = rng.integers(0, 9, size=(150, 2))
+        effect = np.outer(rng.normal(size=9), rng.normal(size=n_outputs)) + 0.1 * rng.normal(
+            size=(9, n_outputs)
+        )
+        problem = Problem(
+            codes=codes,
+            n_value_bins=np.array([9, 9]),
+            has_missing=np.array([False, False]),
+            gradient=effect[codes[:, 0]] + 0.3 * rng.normal(size=(150, n_outputs)),
+            hessian=None,
+            weight=None,
+            rules=replace(random_problem(0).rules, max_depth=2, max_leaves=None, **PLAIN_RULES),
+            categorical=np.array([True, seed % 2 == 0]),
+        )
+        if not is_clear_cut(problem, grow_tree(problem), MARGIN):
+            continue
+        assert n_category_splits(grow_tree(problem)) > 0
+        assert_same_tree(problem, grow(problem))
+        compared += 1
+    assert compared >= 4
+
+
 PLAIN_RULES: dict[str, Any] = {
     "min_samples_leaf": 1,
     "min_split_gain": 0.0,
@@ -104,6 +132,22 @@ def test_memory_and_threads_change_no_bit(histogram_bytes: int) -> None:
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
         compared += 1
     assert compared > 15
+
+
+@pytest.mark.parametrize("n_categories", [20, 300], ids=["codes of 8 bits", "codes of 16 bits"])
+def test_threads_that_share_the_rows_of_a_node_change_no_bit(n_categories: int) -> None:
+    """A node of so many rows is divided among threads, categories or not."""
+    rng = np.random.default_rng(n_categories)
+    X = np.c_[rng.integers(0, n_categories, 30_000), rng.normal(size=30_000)]
+    X[rng.random(X.shape) < 0.05] = np.nan
+    Y = rng.normal(size=(n_categories + 1, 2))[np.nan_to_num(X[:, 0], nan=n_categories).astype(int)]
+    Y += np.nan_to_num(X[:, 1:])
+    settings = {"n_estimators": 2, "max_depth": 3, "categorical_features": [0], "max_bins": 400}
+    one, other = (PolyleafRegressor(**settings, n_jobs=n_jobs).fit(X, Y) for n_jobs in (1, 3))
+    arrays, others = one._forest.to_arrays(), other._forest.to_arrays()
+    assert arrays["category_bits"].any()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, others[name], err_msg=name)
 
 
 # ---- Through the estimators ---------------------------------------------------------------------------
@@ -259,6 +303,7 @@ def test_prediction_follows_the_sets(dtype: Any) -> None:
     np.testing.assert_array_equal(model.apply(rows[:80]), expected)
     np.testing.assert_array_equal(model.apply(rows[:1]), expected[:1])
     np.testing.assert_array_equal(model.apply(np.asfortranarray(rows)[:80]), expected)
+    np.testing.assert_array_equal(model._forest.apply(rows[:80]), expected)
     np.testing.assert_array_equal(
         model.predict(rows), np.vstack([model.predict(rows[i : i + 1]) for i in range(len(rows))])
     )
@@ -494,12 +539,13 @@ def test_rows_without_weight_leave_no_category() -> None:
 # ---- The binned table ---------------------------------------------------------------------------------
 
 
-def test_each_category_has_a_bin_whatever_max_bins_is() -> None:
-    column = np.array([3.0, 700.0, np.nan, 3.0, 0.0, 9_999.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_category_has_a_bin_whatever_max_bins_is(dtype: Any) -> None:
+    column = np.array([3.0, 700.0, np.nan, 3.0, 0.0, 9_999.0], dtype)
     matrix = bin_table(column[:, None], None, 2, 1, np.ones(1, np.uint8))
     assert matrix.categories(0).tolist() == [0, 3, 700, 9_999]
     assert matrix.codes()[:, 0].tolist() == [1, 2, 4, 1, 0, 3]
-    others = np.array([[700.0], [4.0], [np.nan], [-5.0], [1e9], [3.25], [9_999.0]])
+    others = np.array([[700.0], [4.0], [np.nan], [-5.0], [1e9], [3.25], [9_999.0]], dtype)
     assert matrix.encode(others, 1)[:, 0].tolist() == [2, 4, 4, 4, 4, 4, 3]
     assert bin_table(column[:, None], None, 2, 1).categories(0).tolist() == []
 

@@ -188,6 +188,19 @@ def test_what_one_instruction_set_prepares_serves_the_others(each_instruction_se
             np.testing.assert_array_equal(forest.predict_raw(X), expected, err_msg=f"{prepared_by} {used_by}")
 
 
+@pytest.mark.parametrize("first", range(1, 101, 20))
+def test_every_number_of_outputs_has_the_sum_of_the_leaves(each_instruction_set, first: int) -> None:
+    """Sums are kept in registers: there is code for each number of them, and for rows that are left over."""
+    X = random_rows(1, 127)
+    for n_outputs in range(first, first + 20):
+        forest = random_forest(n_outputs, n_trees=5, n_leaves=(2, 7), n_outputs=n_outputs)
+        expected = expected_raw(forest, X)
+        for name in each_instruction_set:
+            assert _core.select_kernels(name)
+            message = f"{name}, {n_outputs} outputs"
+            np.testing.assert_array_equal(copy.copy(forest).predict_raw(X), expected, err_msg=message)
+
+
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 8, 9, 15, 16, 63, 64, 65, 200])
 def test_a_row_does_not_depend_on_the_rows_beside_it(n_rows: int) -> None:
     forest = random_forest(2, n_outputs=10)
