@@ -101,10 +101,11 @@ inline const std::uint32_t* checked_rows(const Vector<std::uint32_t>& rows, cons
   return rows.data();
 }
 
-inline void expect_outputs(const BinnedMatrix& matrix, std::size_t n_rows, std::size_t n_columns,
-                           std::int64_t inner_stride, std::size_t n_outputs) {
-  expect(n_rows == matrix.n_rows && n_columns == n_outputs && (inner_stride == 1 || n_outputs == 1),
-         "arrays of rows x outputs, outputs side by side");
+// An array of this many rows, whose `n_outputs` numbers stand side by side.
+template <class Array>
+void expect_rows(const Array& array, std::size_t n_rows, std::size_t n_outputs, const char* name) {
+  if (array.shape(0) == n_rows && array.shape(1) == n_outputs && (array.stride(1) == 1 || n_outputs == 1)) return;
+  throw std::invalid_argument(std::string(name) + ": rows x outputs, outputs side by side");
 }
 
 inline Term term_of(const std::string& name) {

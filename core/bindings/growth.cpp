@@ -1,13 +1,15 @@
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <tuple>
 #include <vector>
 
-#include "bindings/features.hpp"
 #include "bindings/rooms.hpp"
+#include "bindings/task.hpp"
 #include "bindings/tree.hpp"
-#include "dense/grower.hpp"
+#include "growth/contract.hpp"
 #include "growth/visited_tree.hpp"
 #include "leaves/visited_leaves.hpp"
 #include "quantize/fixed_point.hpp"
@@ -16,137 +18,97 @@
 namespace polyleaf {
 namespace {
 
-template <class Kind>
-Kind gradients_of(const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
-                  const std::optional<RowMatrix<float>>& hessian, const std::optional<Vector<double>>& weight) {
-  Kind out;
-  const std::size_t d = gradient.shape(1);
-  expect(d > 0, "no outputs");
-  expect_outputs(matrix, gradient.shape(0), d, gradient.stride(1), d);
-  out.gradient = gradient.data();
-  out.gradient_stride = static_cast<std::size_t>(gradient.stride(0));
-  if (hessian) {
-    expect_outputs(matrix, hessian->shape(0), hessian->shape(1), hessian->stride(1), d);
-    out.hessian = hessian->data();
-    out.hessian_stride = static_cast<std::size_t>(hessian->stride(0));
-  }
-  out.weight = data_or_null(weight, matrix.n_rows, "weight: one value per row");
-  out.n_rows = matrix.n_rows;
-  out.n_outputs = static_cast<int>(d);
-  return out;
+std::optional<int> limit_of(int limit) { return limit == kUnlimited ? std::nullopt : std::optional<int>(limit); }
+
+int checked_limit(const std::optional<int>& limit, int least, const char* message) {
+  expect(!limit || (*limit >= least && *limit <= kUnlimited), message);
+  return limit.value_or(kUnlimited);
 }
 
-Renewal renewal_of(const BinnedMatrix& matrix, std::size_t d, const Vector<double>& level, const Matrix<double>& y,
-                   const Vector<std::int32_t>& column, const std::optional<RowMatrix<double>>& cell_weight) {
-  Renewal out;
-  expect(level.shape(0) == d && column.shape(0) == d && y.shape(0) == matrix.n_rows,
-         "renewed leaves: a level and a column per output, targets of all rows");
-  for (std::size_t j = 0; j < d; ++j)
-    expect(column.data()[j] >= 0 && static_cast<std::size_t>(column.data()[j]) < y.shape(1),
-           "a column is out of range");
-  out.level = level.data();
-  out.y = y.data();
-  out.y_stride = y.shape(1);
-  out.column = column.data();
-  if (cell_weight) {
-    expect_outputs(matrix, cell_weight->shape(0), cell_weight->shape(1), cell_weight->stride(1), d);
-    out.cell_weight = cell_weight->data();
-    out.cell_stride = static_cast<std::size_t>(cell_weight->stride(0));
-  }
-  return out;
+// A number of the rules under its own name.
+template <class T>
+void bind_rule(nb::class_<GrowSettings>& settings, const char* name, T Rules::* field) {
+  settings.def_prop_rw(
+      name, [field](const GrowSettings& s) { return s.rules.*field; },
+      [field](GrowSettings& s, T value) { s.rules.*field = value; });
 }
 
-nb::dict grow(DenseGrower& grower, const BinnedMatrix& matrix, const RowMatrix<float>& gradient,
-              const std::optional<RowMatrix<float>>& hessian, const std::string& hessian_rule,
-              const std::optional<Vector<double>>& weight, const Vector<double>& unit,
-              const RowMatrix<float>& structure_gradient, const std::optional<RowMatrix<float>>& structure_hessian,
-              const std::optional<Vector<float>>& structure_curvature,
-              const std::optional<Vector<double>>& structure_weight, const Vector<double>& gain_weight,
-              const Vector<double>& structure_unit, const std::optional<Vector<std::uint32_t>>& rows,
-              bool all_rows_in_leaves, const std::optional<Vector<std::uint8_t>>& feature_mask, double level_share,
-              double node_share, std::uint64_t sample_key, const std::optional<Vector<std::int64_t>>& group_begin,
-              const std::optional<Vector<std::int32_t>>& group_feature,
-              const std::optional<Matrix<std::int8_t>>& monotone,
-              std::optional<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>> raw,
-              std::optional<OutVector<std::uint32_t>> leaf_of_row, int max_depth, int max_leaves, int min_samples_leaf,
-              double min_split_gain, double min_child_weight, double reg_lambda, double reg_alpha, int sparse_leaves,
-              bool restricted, const std::string& hessian_mode, const std::optional<Vector<std::int32_t>>& label,
-              const std::optional<Vector<double>>& renew_level, const std::optional<Matrix<double>>& renew_y,
-              const std::optional<Vector<std::int32_t>>& renew_column,
-              const std::optional<RowMatrix<double>>& renew_weight, double learning_rate, std::size_t histogram_bytes,
-              bool output_gains, int n_threads) {
-  const std::size_t d = gradient.shape(1);
-  GrowTask task;
-  task.matrix = &matrix;
-  task.leaf_gradients = gradients_of<LeafGradients>(matrix, gradient, hessian, weight);
-  task.leaf_gradients.hessian_rule = term_of(hessian_rule);
-  task.split_gradients = gradients_of<SplitGradients>(matrix, structure_gradient, structure_hessian, structure_weight);
-  task.split_gradients.curvature = data_or_null(structure_curvature, matrix.n_rows, "curvature: one value per row");
-  const std::size_t k = structure_gradient.shape(1);
-  expect(gain_weight.shape(0) == k && structure_unit.shape(0) == k && unit.shape(0) == d,
-         "gain_weight and unit: one value per output");
-  task.split_gradients.gain_weight = gain_weight.data();
-  task.split_gradients.unit = structure_unit.data();
-  task.leaf_gradients.unit = unit.data();
-  task.sample.all_rows_in_leaves = all_rows_in_leaves;
-  if (rows) {
-    task.sample.rows = checked_rows(*rows, matrix);
-    task.sample.n_rows = rows->shape(0);
-  }
-  task.features = {data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature"),
-                   level_share, node_share, sample_key, groups_of(group_begin, group_feature, matrix)};
-  if (monotone) {
-    expect(monotone->shape(0) == matrix.features.size() && monotone->shape(1) == d && k == d,
-           "monotone: one sign per feature and output, and no sketch");
-    task.monotone = monotone->data();
-  }
-  if (raw) {
-    expect_outputs(matrix, raw->shape(0), raw->shape(1), raw->stride(1), d);
-    task.delivery.raw = raw->data();
-    task.delivery.raw_stride = static_cast<std::size_t>(raw->stride(0));
-  }
-  if (leaf_of_row) {
-    expect(leaf_of_row->shape(0) == matrix.n_rows, "leaf_of_row: one number per row");
-    task.delivery.leaf_of_row = leaf_of_row->data();
-  }
-  if (renew_level) {
-    expect(raw.has_value() && renew_y.has_value() && renew_column.has_value(),
-           "renewed leaves need predictions, targets and their columns");
-    task.renewal = renewal_of(matrix, d, *renew_level, *renew_y, *renew_column, renew_weight);
-  }
-  GrowSettings settings;
-  settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
-  expect(sparse_leaves >= 0 && sparse_leaves <= static_cast<int>(d), "sparse_leaves must lie in 0..outputs");
-  expect(sparse_leaves == 0 || k == d, "sparse leaves need all outputs");
-  expect(!monotone || (sparse_leaves == 0 && hessian_mode != "exact" && hessian_mode != "exact_leaf"),
-         "monotone constraints need leaves of all outputs and a diagonal Hessian");
-  settings.sparse = {sparse_leaves, restricted};
-  if (hessian_mode == "exact_leaf") settings.exact = ExactHessian::kLeaves;
-  if (hessian_mode == "exact") settings.exact = ExactHessian::kEverywhere;
-  if (settings.exact != ExactHessian::kNowhere) {
-    expect(label.has_value() && sparse_leaves == 0, "an exact Hessian needs the classes, and leaves of all outputs");
-    expect(hessian_mode != "exact" || k == d, "an exact Hessian in splits needs all outputs");
-    task.leaf_gradients.label = data_or_null(label, matrix.n_rows, "label: one value per row");
-    task.split_gradients.label = task.leaf_gradients.label;
-    for (std::size_t i = 0; i < matrix.n_rows; ++i)
-      expect(task.leaf_gradients.label[i] >= 0 && static_cast<std::size_t>(task.leaf_gradients.label[i]) < d,
-             "a label is out of range");
-  }
-  task.learning_rate = learning_rate;
-  settings.histogram_bytes = histogram_bytes;
-  expect(!output_gains || settings.exact != ExactHessian::kEverywhere, "a full Hessian's gains are of all outputs");
-  task.output_gains = output_gains;
-  settings.n_threads = n_threads;
-  GrownTree tree;
-  {
-    nb::gil_scoped_release release;
-    tree = grower.grow(task, settings);
-  }
-  const std::size_t width = tree.outputs.empty() ? d : static_cast<std::size_t>(sparse_leaves);
-  return to_dict_with_gains(std::move(tree), width, output_gains ? d : 0);
+void bind_settings(nb::module_& m) {
+  nb::class_<GrowSettings> settings(m, "GrowSettings", "How trees are grown, under the names of the parameters.");
+  settings.def(nb::init<>())
+      .def_prop_rw(
+          "max_depth", [](const GrowSettings& s) { return limit_of(s.rules.max_depth); },
+          [](GrowSettings& s, std::optional<int> value) {
+            s.rules.max_depth = checked_limit(value, 0, "max_depth: 0 or more");
+          },
+          nb::for_setter("value"_a.none()))
+      .def_prop_rw(
+          "max_leaves", [](const GrowSettings& s) { return limit_of(s.rules.max_leaves); },
+          [](GrowSettings& s, std::optional<int> value) {
+            s.rules.max_leaves = checked_limit(value, 1, "max_leaves: 1 or more");
+          },
+          nb::for_setter("value"_a.none()))
+      .def_prop_rw(
+          "min_samples_leaf", [](const GrowSettings& s) { return s.rules.min_samples_leaf; },
+          [](GrowSettings& s, int value) {
+            expect(value >= 0, "min_samples_leaf: 0 or more");
+            s.rules.min_samples_leaf = value;
+          })
+      .def_prop_rw(
+          "sparse_leaves",
+          [](const GrowSettings& s) { return s.sparse.k == 0 ? std::nullopt : std::optional<int>(s.sparse.k); },
+          [](GrowSettings& s, std::optional<int> value) {
+            expect(!value || *value >= 1, "sparse_leaves: 1 or more");
+            s.sparse.k = value.value_or(0);
+          },
+          nb::for_setter("value"_a.none()))
+      .def_prop_rw(
+          "sparse_mode", [](const GrowSettings& s) { return s.sparse.restricted ? "restricted" : "unrestricted"; },
+          [](GrowSettings& s, const std::string& value) {
+            expect(value == "restricted" || value == "unrestricted", "sparse_mode: restricted or unrestricted");
+            s.sparse.restricted = value == "restricted";
+          })
+      .def_prop_rw(
+          "hessian", [](const GrowSettings& s) { return kHessianNames[static_cast<std::size_t>(s.hessian)]; },
+          [](GrowSettings& s, const std::string& value) {
+            const auto* found = std::find(std::begin(kHessianNames), std::end(kHessianNames), value);
+            expect(found != std::end(kHessianNames), "hessian: diagonal, shared, exact_leaf or exact");
+            s.hessian = static_cast<HessianUse>(found - std::begin(kHessianNames));
+          })
+      .def_prop_rw(
+          "n_threads", [](const GrowSettings& s) { return s.n_threads; },
+          [](GrowSettings& s, int value) {
+            expect(value >= 1, "n_threads: 1 or more");
+            s.n_threads = value;
+          })
+      .def_rw("histogram_bytes", &GrowSettings::histogram_bytes);
+  bind_rule(settings, "min_split_gain", &Rules::min_split_gain);
+  bind_rule(settings, "min_child_weight", &Rules::min_child_weight);
+  bind_rule(settings, "reg_lambda", &Rules::reg_lambda);
+  bind_rule(settings, "reg_alpha", &Rules::reg_alpha);
 }
 
-VisitedTree make_visited_tree(const BinnedMatrix& matrix, const Vector<std::uint8_t>& nodes, int max_leaves) {
+void bind_task(nb::module_& m) {
+  nb::class_<TaskOfArrays>(m, "GrowTask", "A tree to be grown: what of, and what becomes of it.")
+      .def(nb::init<const BinnedMatrix&, std::optional<Vector<double>>>(), "matrix"_a, "weight"_a.none(),
+           nb::keep_alive<1, 2>())
+      .def("set_leaf_gradients", &TaskOfArrays::set_leaf_gradients, "gradient"_a, "hessian"_a.none(), "hessian_rule"_a,
+           "unit"_a, "label"_a.none())
+      .def("set_split_gradients", &TaskOfArrays::set_split_gradients, "gradient"_a, "hessian"_a.none(),
+           "curvature"_a.none(), "gain_weight"_a, "unit"_a)
+      .def("set_sample", &TaskOfArrays::set_sample, "rows"_a, "weight"_a.none())
+      .def("set_features", &TaskOfArrays::set_features, "mask"_a.none(), "level_share"_a, "node_share"_a, "key"_a)
+      .def("set_interactions", &TaskOfArrays::set_interactions, "group_begin"_a, "group_feature"_a)
+      .def("set_monotone", &TaskOfArrays::set_monotone, "sign"_a)
+      .def("set_renewal", &TaskOfArrays::set_renewal, "level"_a, "y"_a, "column"_a, "cell_weight"_a.none())
+      .def("set_raw", &TaskOfArrays::set_raw, "raw"_a.noconvert())
+      .def("set_leaf_of_row", &TaskOfArrays::set_leaf_of_row, "leaf_of_row"_a.noconvert())
+      .def("set_learning_rate", &TaskOfArrays::set_learning_rate, "learning_rate"_a)
+      .def("set_output_gains", &TaskOfArrays::set_output_gains, "wanted"_a);
+}
+
+VisitedTree make_visited_tree(const BinnedMatrix& matrix, const Vector<std::uint8_t>& nodes,
+                              std::optional<int> max_leaves) {
   const std::size_t n_nodes = nodes.shape(0) / sizeof(VisitedNode);
   expect(n_nodes > 0 && nodes.shape(0) % sizeof(VisitedNode) == 0, "the size of the nodes");
   std::vector<VisitedNode> copied(n_nodes);
@@ -162,7 +124,7 @@ VisitedTree make_visited_tree(const BinnedMatrix& matrix, const Vector<std::uint
     expect(node.feature >= 0 && static_cast<std::size_t>(node.feature) < matrix.features.size() && node.bin >= 0,
            "a feature or bin is out of range");
   }
-  return VisitedTree(matrix, copied, max_leaves);
+  return VisitedTree(matrix, copied, max_leaves.value_or(kUnlimited));
 }
 
 nb::object leaf_places(const VisitedTree& visited) {
@@ -175,13 +137,14 @@ nb::object leaf_places(const VisitedTree& visited) {
 nb::dict finish_visited(const VisitedTree& visited, const Matrix<float>& values, const Vector<double>& cover,
                         const std::optional<Vector<std::int64_t>>& all_rows,
                         const std::optional<Matrix<double>>& leaf_sums, bool own_hessian, const Vector<double>& unit,
-                        double reg_lambda, double reg_alpha) {
+                        const GrowSettings& settings) {
   const std::size_t n_leaves = visited.leaves().size(), d = values.shape(1);
   expect(d > 0 && values.shape(0) == n_leaves && unit.shape(0) == d, "values: leaves x outputs");
   expect(cover.shape(0) == n_leaves, "cover: one value per leaf");
   if (leaf_sums)
     expect(leaf_sums->shape(0) == n_leaves && leaf_sums->shape(1) == 2 * d + 1, "leaf_sums: leaves x (2 outputs + 1)");
-  const GainTerms terms{static_cast<int>(d), unit.data(), own_hessian, reg_lambda, reg_alpha, nullptr};
+  const GainTerms terms{static_cast<int>(d),      unit.data(), own_hessian, settings.rules.reg_lambda,
+                        settings.rules.reg_alpha, nullptr};
   const VisitedLeaves leaves{values.data(), cover.data(),
                              data_or_null(all_rows, n_leaves, "all_rows: one value per leaf"),
                              leaf_sums ? leaf_sums->data() : nullptr};
@@ -192,19 +155,8 @@ nb::dict finish_visited(const VisitedTree& visited, const Matrix<float>& values,
 }  // namespace
 
 void bind_growth(nb::module_& m) {
-  nb::class_<DenseGrower>(m, "TreeGrower", "Grows trees on one table and keeps its work space between rounds.")
-      .def(nb::init<>())
-      .def("grow", &grow, nb::kw_only(), "matrix"_a, "gradient"_a, "hessian"_a.none(), "hessian_rule"_a,
-           "weight"_a.none(), "unit"_a, "structure_gradient"_a, "structure_hessian"_a.none(),
-           "structure_curvature"_a.none(), "structure_weight"_a.none(), "gain_weight"_a, "structure_unit"_a,
-           "rows"_a.none(), "all_rows_in_leaves"_a, "feature_mask"_a.none(), "level_share"_a, "node_share"_a,
-           "sample_key"_a, "group_begin"_a.none(), "group_feature"_a.none(), "monotone"_a.none(),
-           "raw"_a.noconvert().none(), "leaf_of_row"_a.noconvert().none(), "max_depth"_a, "max_leaves"_a,
-           "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a, "reg_lambda"_a, "reg_alpha"_a,
-           "sparse_leaves"_a, "restricted"_a, "hessian_mode"_a, "label"_a.none(), "renew_level"_a.none(),
-           "renew_y"_a.none(), "renew_column"_a.none(), "renew_weight"_a.none(), "learning_rate"_a, "histogram_bytes"_a,
-           "output_gains"_a, "n_threads"_a);
-
+  bind_settings(m);
+  bind_task(m);
   m.def(
       "fixed_point",
       [](const std::optional<Vector<double>>& weight, std::size_t n_rows, int n_outputs, bool diagonal, bool shared) {
@@ -221,13 +173,13 @@ void bind_growth(nb::module_& m) {
       "Largest sum of integers; unit of the weights, and of their sum; whether numbers are rounded at random.");
   m.attr("VISITED_NODE_BYTES") = sizeof(VisitedNode);
   nb::class_<VisitedTree>(m, "VisitedTree", "The best-first tree of nodes that a device has visited.")
-      .def(nb::new_(&make_visited_tree), "matrix"_a, "nodes"_a, "max_leaves"_a, nb::keep_alive<1, 2>())
+      .def(nb::new_(&make_visited_tree), "matrix"_a, "nodes"_a, "max_leaves"_a.none(), nb::keep_alive<1, 2>())
       .def("leaf_rows", &leaf_places, "First and last place of each leaf's rows, of shape (leaves, 2).")
       .def(
           "routes", [](const VisitedTree& tree) { return to_dict(tree.by_counts(), 1); },
           "The tree without values; missing values that a split did not see go with most rows.")
       .def("finish", &finish_visited, nb::kw_only(), "values"_a, "cover"_a, "all_rows"_a.none(), "leaf_sums"_a.none(),
-           "own_hessian"_a, "unit"_a, "reg_lambda"_a, "reg_alpha"_a);
+           "own_hessian"_a, "unit"_a, "settings"_a);
 }
 
 }  // namespace polyleaf

@@ -1,5 +1,5 @@
-#include "bindings/features.hpp"
 #include "bindings/rooms.hpp"
+#include "bindings/task.hpp"
 #include "bindings/tree.hpp"
 #include "label_sparse/grower.hpp"
 
@@ -22,45 +22,16 @@ SparseLabels make_sparse_labels(const Vector<std::int64_t>& row_begin, const Vec
   return SparseLabels(n_rows, n_outputs, row_begin.data(), label.data());
 }
 
-nb::dict grow_sparse(SparseLabels& labels, const BinnedMatrix& matrix, const std::optional<Vector<double>>& weight,
-                     const std::optional<Vector<std::uint32_t>>& rows,
-                     const std::optional<Vector<std::uint8_t>>& feature_mask, double level_share, double node_share,
-                     std::uint64_t sample_key, const std::optional<Vector<std::int64_t>>& group_begin,
-                     const std::optional<Vector<std::int32_t>>& group_feature, int max_depth, int max_leaves,
-                     int min_samples_leaf, double min_split_gain, double min_child_weight, double reg_lambda,
-                     double reg_alpha, int sparse_leaves, bool restricted, double learning_rate, int n_threads) {
-  expect(matrix.n_rows == labels.n_rows(), "the table has another number of rows");
-  expect(sparse_leaves >= 1 && static_cast<std::size_t>(sparse_leaves) <= labels.n_outputs(),
-         "sparse_leaves must lie in 1..outputs");
-  GrowTask task;
-  task.matrix = &matrix;
-  task.leaf_gradients.weight = data_or_null(weight, matrix.n_rows, "weight: one value per row");
-  if (rows) {
-    task.sample.rows = checked_rows(*rows, matrix);
-    task.sample.n_rows = rows->shape(0);
-  }
-  task.features = {data_or_null(feature_mask, matrix.features.size(), "feature_mask: one value per feature"),
-                   level_share, node_share, sample_key, groups_of(group_begin, group_feature, matrix)};
-  GrowSettings settings;
-  settings.rules = {max_depth, max_leaves, min_samples_leaf, min_split_gain, min_child_weight, reg_lambda, reg_alpha};
-  settings.sparse = {sparse_leaves, restricted};
-  task.learning_rate = learning_rate;
-  settings.n_threads = n_threads;
+// Task and settings are copied: other threads may set them while the tree grows.
+nb::dict grow(LabelSparseGrower& grower, const TaskOfArrays& task, GrowSettings settings) {
+  const SparseLabels& labels = grower.labels();
+  const GrowTask checked = task.label_sparse(settings, labels.n_rows(), labels.n_outputs());
   GrownTree tree;
   {
     nb::gil_scoped_release release;
-    std::vector<std::uint32_t> leaf(matrix.n_rows);
-    task.delivery.leaf_of_row = leaf.data();
-    tree = LabelSparseGrower(labels).grow(task, settings);
-    const std::vector<std::int64_t> value_begin = [&] {
-      std::vector<std::int64_t> out;
-      for (const std::uint32_t one : leaf) out.push_back(static_cast<std::int64_t>(one) * sparse_leaves);
-      return out;
-    }();
-    labels.add(value_begin.data(), tree.values.data(), tree.outputs.data(), static_cast<std::size_t>(sparse_leaves),
-               n_threads);
+    tree = grower.grow(checked, settings);
   }
-  return to_dict(std::move(tree), static_cast<std::size_t>(sparse_leaves));
+  return to_dict(std::move(tree), static_cast<std::size_t>(settings.sparse.k));
 }
 
 // A tree of a forest, given by where each row's values begin.
@@ -81,13 +52,12 @@ void add_to_sparse(SparseLabels& labels, const Vector<std::int64_t>& value_begin
 }  // namespace
 
 void bind_label_sparse(nb::module_& m) {
-  nb::class_<SparseLabels>(m, "SparseLabels", "Labels and scores of GBDT-sparse, which grows its trees from them.")
+  nb::class_<SparseLabels>(m, "SparseLabels", "Labels of GBDT-sparse, and their scores.")
       .def(nb::new_(&make_sparse_labels), "row_begin"_a, "label"_a, "n_outputs"_a)
-      .def("grow", &grow_sparse, nb::kw_only(), "matrix"_a, "weight"_a.none(), "rows"_a.none(), "feature_mask"_a.none(),
-           "level_share"_a, "node_share"_a, "sample_key"_a, "group_begin"_a.none(), "group_feature"_a.none(),
-           "max_depth"_a, "max_leaves"_a, "min_samples_leaf"_a, "min_split_gain"_a, "min_child_weight"_a,
-           "reg_lambda"_a, "reg_alpha"_a, "sparse_leaves"_a, "restricted"_a, "learning_rate"_a, "n_threads"_a)
       .def("add", &add_to_sparse, "value_begin"_a, "values"_a, "value_output"_a, "width"_a, "n_threads"_a);
+  nb::class_<LabelSparseGrower>(m, "LabelSparseGrower", "Grows trees from the gradients of sparse labels.")
+      .def(nb::init<const SparseLabels&>(), "labels"_a, nb::keep_alive<1, 2>())
+      .def("grow", &grow, "task"_a, "settings"_a);
 }
 
 }  // namespace polyleaf

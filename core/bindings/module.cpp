@@ -19,6 +19,7 @@ NB_MODULE(_core, m) {
   bind_table(m);
   bind_gradients(m);
   bind_growth(m);
+  bind_dense(m);
   bind_label_sparse(m);
   bind_predict(m);
   m.def("max_threads", &max_threads, "OpenMP's current limit.");

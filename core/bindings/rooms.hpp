@@ -9,6 +9,7 @@ void bind_sums(nanobind::module_& m);
 void bind_table(nanobind::module_& m);
 void bind_gradients(nanobind::module_& m);
 void bind_growth(nanobind::module_& m);
+void bind_dense(nanobind::module_& m);
 void bind_label_sparse(nanobind::module_& m);
 void bind_predict(nanobind::module_& m);
 

@@ -13,8 +13,8 @@ GrownTree DenseGrower::grow(const GrowTask& task, const GrowSettings& settings) 
   const GradientBounds bounds = bounds_of(of_leaves, settings.n_threads);
   const bool same = gradients.gradient == of_leaves.gradient && gradients.hessian == of_leaves.hessian &&
                     gradients.weight == of_leaves.weight;
-  quantize(gradients, same ? bounds : bounds_of(gradients, settings.n_threads),
-           settings.exact == ExactHessian::kEverywhere, settings.n_threads, payload_);
+  quantize(gradients, same ? bounds : bounds_of(gradients, settings.n_threads), settings.exact_splits(),
+           settings.n_threads, payload_);
   const std::vector<std::uint32_t>& rows = growth_.take_rows(task);
   const OutputTerms terms(payload_, settings.rules, gradients.gain_weight, gradients.unit);
   RootMoments moments;
@@ -25,7 +25,7 @@ GrownTree DenseGrower::grow(const GrowTask& task, const GrowSettings& settings) 
       histograms_);
   DenseLeafFiller filler(task, settings, bounds, payload_);
   GrownTree tree = growth_.run(task, settings, search, filler);
-  if (task.delivery.raw != nullptr) add_to_raw(task, settings.n_threads, growth_.places(), tree);
+  if (task.destination.raw != nullptr) add_to_raw(task, settings.n_threads, growth_.places(), tree);
   return tree;
 }
 

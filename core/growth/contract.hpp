@@ -24,15 +24,26 @@ struct SparseLeaves {
   bool restricted = true;
 };
 
-// Where the full Hessian is used instead of its diagonal.
-enum class ExactHessian : std::uint8_t { kNowhere, kLeaves, kEverywhere };
+// Which Hessian is used: that of each output, one for all outputs of a row (what splits are found on has it then), or
+// the whole matrix, in the leaves or in splits as well.
+enum class HessianUse : std::uint8_t { kDiagonal, kShared, kExactLeaf, kExact };
+// As users name them, in that order.
+constexpr const char* kHessianNames[] = {"diagonal", "shared", "exact_leaf", "exact"};
+
+// No limit of depth or leaves.
+constexpr int kUnlimited = 1 << 30;
 
 struct GrowSettings {
-  Rules rules{};
+  Rules rules{kUnlimited, kUnlimited, 1, 0.0, 0.0, 0.0, 0.0};
   SparseLeaves sparse;
-  ExactHessian exact = ExactHessian::kNowhere;
-  std::size_t histogram_bytes = 0;  // memory for histograms kept for subtraction
+  HessianUse hessian = HessianUse::kDiagonal;
+  // Memory for histograms kept for subtraction, whatever the number of outputs. A node whose histogram is not kept
+  // costs its children a pass over their own rows; the tree is the same to the last bit.
+  std::size_t histogram_bytes = std::size_t{256} << 20;
   int n_threads = 1;
+
+  bool exact_splits() const { return hessian == HessianUse::kExact; }
+  bool exact_leaves() const { return exact_splits() || hessian == HessianUse::kExactLeaf; }
 };
 
 // What leaf values are made of.
@@ -64,7 +75,7 @@ struct Renewal {
 };
 
 // What becomes of the tree; both may be asked for, or neither.
-struct Delivery {
+struct Destination {
   double* raw = nullptr;  // predictions of all rows, to which the tree is added
   std::size_t raw_stride = 0;
   std::uint32_t* leaf_of_row = nullptr;  // where the leaf of each row is written
@@ -77,8 +88,8 @@ struct GrowTask {
   RowSample sample;
   FeatureSample features;
   const std::int8_t* monotone = nullptr;  // signs of monotone constraints, features x outputs; null: none
-  Renewal renewal;                        // needs `delivery.raw`
-  Delivery delivery;
+  Renewal renewal;                        // needs `destination.raw`
+  Destination destination;
   double learning_rate = 1.0;  // factor of the leaf values
   bool output_gains = false;   // whether gains are shared out to the outputs
 

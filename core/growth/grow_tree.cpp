@@ -32,7 +32,7 @@ GrownTree TreeGrowth::run(const GrowTask& task, const GrowSettings& settings, Sp
   filler.fill(order, places_, tree);
   sum_up(tree);
   if (!task.gathers_rows()) place_unseen(matrix, order, tree);
-  if (task.delivery.leaf_of_row != nullptr) write_leaves(task, settings.n_threads, places_, tree);
+  if (task.destination.leaf_of_row != nullptr) write_leaves(task, settings.n_threads, places_, tree);
   return tree;
 }
 

@@ -11,7 +11,7 @@ std::vector<RowChunk> row_chunks(const std::vector<LeafRows>& leaves) {
 }
 
 void write_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, const GrownTree& tree) {
-  std::uint32_t* leaf_of_row = task.delivery.leaf_of_row;
+  std::uint32_t* leaf_of_row = task.destination.leaf_of_row;
   const std::vector<RowChunk> chunks = row_chunks(places.leaves);
   parallel_for(task.n_rows() < kParallelGathers ? 1 : n_threads, chunks.size(), [&](std::size_t c, int) {
     const auto leaf = static_cast<std::uint32_t>(chunks[c].leaf);

@@ -1,4 +1,13 @@
 // Which side of a split a row goes to.
+//
+// A tree has one array of row numbers. The rows of a node stand side by side in it, ascending; a split of the node
+// tells them apart within its place, so that those of its children stand side by side, too:
+//
+//   root                | 0  1  2  3  4  5  6  7  8  9 |
+//   its children        | 0  2  3  7 | 1  4  5  6  8  9 |
+//   the right one's     | 0  2  3  7 | 1  6  8 | 4  5  9 |
+//
+// A node is a pair of positions, begin and end; the leaves of the grown tree divide the whole array.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ std::vector<double> exact_values(std::vector<double> hessian, const double* grad
 void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, std::size_t leaf, std::size_t row) {
   const double* unit = task.leaf_gradients.unit;
   const float* value = tree.values.data() + leaf * width;
-  double* raw = task.delivery.raw + row * task.delivery.raw_stride;
+  double* raw = task.destination.raw + row * task.destination.raw_stride;
   if (tree.outputs.empty()) {
     for (std::size_t j = 0; j < width; ++j) raw[j] += unit[j] * static_cast<double>(value[j]);
     return;
@@ -63,7 +63,7 @@ std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settin
   for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) tree.cover[leaves[leaf].node] = total[leaf * stride + 2 * d];
   const std::size_t width = tree.outputs.empty() ? d : tree.outputs.size() / leaves.size();
   tree.values.resize(leaves.size() * width);
-  if (settings.exact != ExactHessian::kNowhere) {
+  if (settings.exact_leaves()) {
     parallel_for(settings.n_threads, leaves.size(), [&](std::size_t leaf, int) {
       const std::vector<double> value =
           exact_values(sums.full_hessian(places, leaves[leaf]), total.data() + leaf * stride, in.n_outputs,
@@ -100,7 +100,7 @@ void add_to_raw(const GrowTask& task, int n_threads, const RowsInLeaves& places,
     for (std::size_t j = 0; j < width; ++j)
       value[j] = unit[j] * static_cast<double>(tree.values[chunk.leaf * width + j]);
     leaf_kernels().add_to_rows(value.data(), static_cast<int>(width), places.rows + chunk.begin,
-                               chunk.end - chunk.begin, task.delivery.raw_stride, task.delivery.raw);
+                               chunk.end - chunk.begin, task.destination.raw_stride, task.destination.raw);
   });
   each_outside_sample(task, n_threads, tree,
                       [&](std::size_t row, std::size_t leaf) { add_leaf(task, tree, width, leaf, row); });

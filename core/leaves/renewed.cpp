@@ -34,7 +34,7 @@ class LeafQuantiles {
     for (std::size_t i = 0; i < n_; ++i) {
       const std::size_t row = rows_[i];
       const double* y = renewal.y + row * renewal.y_stride;
-      const double* raw = task_.delivery.raw + row * task_.delivery.raw_stride;
+      const double* raw = task_.destination.raw + row * task_.destination.raw_stride;
       for (std::size_t k = 0; k < n_outputs; ++k) {
         const double residual = y[renewal.column[outputs[k]]] - raw[outputs[k]];
         if (!weighted) {

@@ -8,6 +8,20 @@
 // tile a row holds [gradients | Hessians, if diagonal | in tile 0: row count, weight if shared], padded to vectors.
 // With a full Hessian the tiles are just pieces of [row count | gradients | lower triangle, row by row].
 //
+// Twenty outputs with a Hessian each (G gradient, H Hessian, n row count, . padding), 24 channels to a tile:
+//
+//   tile 0    | G0  G1  ... G9  | H0  H1  ... H9  | n | . . . |    row 0
+//             | G0  G1  ... G9  | H0  H1  ... H9  | n | . . . |    row 1
+//               ...                                                all rows
+//   tile 1    | G10 G11 ... G19 | H10 H11 ... H19 | . | . . . |    row 0
+//               ...
+//              0                 hessian_channel   count_channel  width
+//
+// Six outputs that share the Hessian of a row (w), 8 channels:
+//
+//   tile 0    | G0 G1 G2 G3 G4 G5 | n | w |                        row 0
+//               ...
+//
 // What a histogram costs is its stores. Where 20 bits are enough for sums, and channels would take 96 bytes, three of
 // them share 64 bits (kernels/histogram.hpp), and a row and a bin take one cache line of 64 bytes. Rounding is at
 // random then: to the nearest, what is below half a unit would be lost.

@@ -1,4 +1,20 @@
 // The training table as bin codes, cut into tiles of features whose histograms fit a core's cache.
+//
+// Five features: of 3 bins, of 2 and one for missing values (m), of 4, of 300, and of 2. The codes of a row of a tile
+// stand side by side; features of more than 256 bins are in tiles of their own, with codes of 16 bits:
+//
+//             tile 0                          tile 1 (wide)
+//   features    0    1    2    4                3
+//   row 0     | 2  | 0  | 3  | 1  |           | 270 |
+//   row 1     | 0  | m  | 1  | 0  |           |  12 |
+//   ...
+//
+// A bin is a slot of its tile. A histogram of a tile has the sums of a payload's rows for each slot:
+//
+//   slots     | 0 1 2 | 3 4 5 | 6 7 8 9 | 10 11 |     | 0 1 2 ... 299 |
+//   feature       0      1  m      2        4                 3
+//   slot_begin  0       3       6         10      12    0               300
+//   first_slot  0                                       12
 #pragma once
 
 #include <cstdint>

@@ -31,83 +31,71 @@ def codes_in_groups(matrix: BinnedMatrix, size: int, n_threads: int) -> npt.NDAr
 def weight_units(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]: ...
 def join_columns(parts: list[BinnedMatrix], n_threads: int) -> BinnedMatrix: ...
 
-class TreeGrower:
+class GrowSettings:
     def __init__(self) -> None: ...
-    def grow(
+    max_depth: int | None
+    max_leaves: int | None
+    min_samples_leaf: int
+    min_split_gain: float
+    min_child_weight: float
+    reg_lambda: float
+    reg_alpha: float
+    sparse_leaves: int | None
+    sparse_mode: str
+    hessian: str
+    n_threads: int
+    histogram_bytes: int
+
+class GrowTask:
+    def __init__(self, matrix: BinnedMatrix, weight: npt.NDArray[np.float64] | None) -> None: ...
+    def set_leaf_gradients(
         self,
-        *,
-        matrix: BinnedMatrix,
         gradient: npt.NDArray[np.float32],
         hessian: npt.NDArray[np.float32] | None,
         hessian_rule: str,
-        weight: npt.NDArray[np.float64] | None,
         unit: npt.NDArray[np.float64],
-        structure_gradient: npt.NDArray[np.float32],
-        structure_hessian: npt.NDArray[np.float32] | None,
-        structure_curvature: npt.NDArray[np.float32] | None,
-        structure_weight: npt.NDArray[np.float64] | None,
-        gain_weight: npt.NDArray[np.float64],
-        structure_unit: npt.NDArray[np.float64],
-        rows: npt.NDArray[np.uint32] | None,
-        all_rows_in_leaves: bool,
-        feature_mask: npt.NDArray[np.uint8] | None,
-        level_share: float,
-        node_share: float,
-        sample_key: int,
-        group_begin: npt.NDArray[np.int64] | None,
-        group_feature: npt.NDArray[np.int32] | None,
-        monotone: npt.NDArray[np.int8] | None,
-        raw: npt.NDArray[np.float64] | None,
-        leaf_of_row: npt.NDArray[np.uint32] | None,
-        max_depth: int,
-        max_leaves: int,
-        min_samples_leaf: int,
-        min_split_gain: float,
-        min_child_weight: float,
-        reg_lambda: float,
-        reg_alpha: float,
-        sparse_leaves: int,
-        restricted: bool,
-        hessian_mode: str,
         label: npt.NDArray[np.int32] | None,
-        renew_level: npt.NDArray[np.float64] | None,
-        renew_y: npt.NDArray[np.float64] | None,
-        renew_column: npt.NDArray[np.int32] | None,
-        renew_weight: npt.NDArray[np.float64] | None,
-        learning_rate: float,
-        histogram_bytes: int,
-        output_gains: bool,
-        n_threads: int,
-    ) -> dict[str, npt.NDArray[Any]]: ...
+    ) -> None: ...
+    def set_split_gradients(
+        self,
+        gradient: npt.NDArray[np.float32],
+        hessian: npt.NDArray[np.float32] | None,
+        curvature: npt.NDArray[np.float32] | None,
+        gain_weight: npt.NDArray[np.float64],
+        unit: npt.NDArray[np.float64],
+    ) -> None: ...
+    def set_sample(self, rows: npt.NDArray[np.uint32], weight: npt.NDArray[np.float64] | None) -> None: ...
+    def set_features(
+        self, mask: npt.NDArray[np.uint8] | None, level_share: float, node_share: float, key: int
+    ) -> None: ...
+    def set_interactions(
+        self, group_begin: npt.NDArray[np.int64], group_feature: npt.NDArray[np.int32]
+    ) -> None: ...
+    def set_monotone(self, sign: npt.NDArray[np.int8]) -> None: ...
+    def set_renewal(
+        self,
+        level: npt.NDArray[np.float64],
+        y: npt.NDArray[np.float64],
+        column: npt.NDArray[np.int32],
+        cell_weight: npt.NDArray[np.float64] | None,
+    ) -> None: ...
+    def set_raw(self, raw: npt.NDArray[np.float64]) -> None: ...
+    def set_leaf_of_row(self, leaf_of_row: npt.NDArray[np.uint32]) -> None: ...
+    def set_learning_rate(self, learning_rate: float) -> None: ...
+    def set_output_gains(self, wanted: bool) -> None: ...
+
+class DenseGrower:
+    def __init__(self) -> None: ...
+    def grow(self, task: GrowTask, settings: GrowSettings) -> dict[str, npt.NDArray[Any]]: ...
+
+class LabelSparseGrower:
+    def __init__(self, labels: SparseLabels) -> None: ...
+    def grow(self, task: GrowTask, settings: GrowSettings) -> dict[str, npt.NDArray[Any]]: ...
 
 class SparseLabels:
     def __init__(
         self, row_begin: npt.NDArray[np.int64], label: npt.NDArray[np.int32], n_outputs: int
     ) -> None: ...
-    def grow(
-        self,
-        *,
-        matrix: BinnedMatrix,
-        weight: npt.NDArray[np.float64] | None,
-        rows: npt.NDArray[np.uint32] | None,
-        feature_mask: npt.NDArray[np.uint8] | None,
-        level_share: float,
-        node_share: float,
-        sample_key: int,
-        group_begin: npt.NDArray[np.int64] | None,
-        group_feature: npt.NDArray[np.int32] | None,
-        max_depth: int,
-        max_leaves: int,
-        min_samples_leaf: int,
-        min_split_gain: float,
-        min_child_weight: float,
-        reg_lambda: float,
-        reg_alpha: float,
-        sparse_leaves: int,
-        restricted: bool,
-        learning_rate: float,
-        n_threads: int,
-    ) -> dict[str, npt.NDArray[Any]]: ...
     def add(
         self,
         value_begin: npt.NDArray[np.int64],
@@ -118,22 +106,7 @@ class SparseLabels:
     ) -> None: ...
 
 class ForestPredictor:
-    def __init__(
-        self,
-        *,
-        node_begin: npt.NDArray[np.int64],
-        feature: npt.NDArray[np.int32],
-        threshold: npt.NDArray[np.float64],
-        left: npt.NDArray[np.int32],
-        missing_left: npt.NDArray[np.uint8],
-        category_begin: npt.NDArray[np.int64],
-        category_bits: npt.NDArray[np.uint32],
-        value_begin: npt.NDArray[np.int64],
-        values: npt.NDArray[np.float32],
-        value_output: npt.NDArray[np.int32],
-        tree_output: npt.NDArray[np.int32],
-        tree_width: npt.NDArray[np.int32],
-    ) -> None: ...
+    def __init__(self, arrays: dict[str, npt.NDArray[Any]]) -> None: ...
     def add(
         self, table: npt.NDArray[Any], begin: int, end: int, raw: npt.NDArray[np.float64], n_threads: int
     ) -> None: ...
@@ -241,7 +214,9 @@ TERMS: dict[str, int]
 VISITED_NODE_BYTES: int
 
 class VisitedTree:
-    def __init__(self, matrix: BinnedMatrix, nodes: npt.NDArray[np.uint8], max_leaves: int) -> None: ...
+    def __init__(
+        self, matrix: BinnedMatrix, nodes: npt.NDArray[np.uint8], max_leaves: int | None
+    ) -> None: ...
     def leaf_rows(self) -> npt.NDArray[np.uint32]: ...
     def routes(self) -> dict[str, npt.NDArray[Any]]: ...
     def finish(
@@ -253,8 +228,7 @@ class VisitedTree:
         leaf_sums: npt.NDArray[np.float64] | None,
         own_hessian: bool,
         unit: npt.NDArray[np.float64],
-        reg_lambda: float,
-        reg_alpha: float,
+        settings: GrowSettings,
     ) -> dict[str, npt.NDArray[Any]]: ...
 
 def fixed_point(

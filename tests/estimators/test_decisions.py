@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from growing import settings, task
 from polyleaf import PolyleafClassifier, PolyleafRegressor, _core
 from polyleaf.data.binning import bin_table
+from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.threads import effective_threads
-from polyleaf.growth.tree import TreeGrower, TreeRules
 
 LIMIT = 120  # seconds after which a process counts as hanging
 
@@ -237,11 +238,11 @@ def core_calls():
     out, other, hessian = np.empty((n, d), np.float32), np.empty((n, d), np.float32), gradient**2
     scores_of_rows, softmax = _core.ScorePass(raw, 1), _core.Softmax(label, d, "p(1-p)")
     squared_error = _core.SquaredError(raw, ones)
-    grower = TreeGrower(matrix, TreeRules(max_depth=8, min_samples_leaf=1), 0.1, 1, histogram_bytes=0)
+    grower = DenseGrower(matrix, settings(max_depth=8, min_samples_leaf=1, histogram_bytes=0))
     return {
         "bin_table": lambda: bin_table(X, None, 255, 1),
         "encode": lambda: matrix.encode(X, 1),
-        "grow": lambda: grower.grow(gradient, hessian, None, gain_weight=ones, unit=ones),
+        "grow": lambda: grower.grow(task(gradient, hessian)),
         "sweep": lambda: [scores_of_rows.sweep(softmax, out, other, None) for _ in range(10)],
         "gradients": lambda: [squared_error.gradients(raw, out, None, 1) for _ in range(50)],
         "predict": lambda: predictor.add(X, 0, 20, scores, 1),

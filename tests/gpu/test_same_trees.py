@@ -12,15 +12,19 @@ import scipy.sparse
 
 import polyleaf.gpu.grower
 import polyleaf.gpu.levels
+from growing import settings, task
 from least_memory import least_memory
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, load_model
+from polyleaf._core import GrowSettings
 from polyleaf.callbacks import Checkpoint
 from polyleaf.data.binning import bin_table
-from polyleaf.gpu.grower import GpuTreeGrower, shape_of
+from polyleaf.gpu.grower import GpuGrower, shape_of
 from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import COLUMN_PIECE, LEAF_PIECE, HistogramPlan, Layout, plan_histograms
-from polyleaf.growth.sampling import FeatureSample
-from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
+from polyleaf.growth.contract import Grower
+from polyleaf.growth.dense import DenseGrower
+from polyleaf.growth.sampling import FeatureSample, RowSample
+from polyleaf.growth.tree import Tree
 from same_forest import (
     GAIN_TOLERANCE,
     GAIN_TOLERANCE_OF_MIXTURES,
@@ -398,7 +402,7 @@ class Growth:
     """Gradients on a table: a tree of a GPU with so much memory, or of the CPU."""
 
     diagonal: bool
-    rules: TreeRules
+    rules: GrowSettings
     features: FeatureSample = field(default_factory=FeatureSample)
     rows: Any = None
 
@@ -408,25 +412,17 @@ class Growth:
         self.matrix = bin_table(with_gaps(table), None, 20, 1)
         self.gradient = (-scores).astype(np.float32)
         self.hessian = rng.uniform(0.1, 2, scores.shape).astype(np.float32) if self.diagonal else None
-        self.unit = np.ones(3)
 
-    def _grow(self, grower: Any, gradient: Any, hessian: Any) -> Tree:
-        return grower.grow(
-            gradient,
-            hessian,
-            None,
-            gain_weight=np.ones(3),
-            unit=self.unit,
-            rows=self.rows,
-            features=self.features,
-        )
+    def _grow(self, grower: Grower, gradient: Any, hessian: Any) -> Tree:
+        sample = RowSample(self.rows)
+        return grower.grow(task(gradient, hessian, sample=sample, features=self.features, learning_rate=0.1))
 
     def on_cpu(self) -> Tree:
-        return self._grow(TreeGrower(self.matrix, self.rules, 0.1, 1), self.gradient, self.hessian)
+        return self._grow(DenseGrower(self.matrix, self.rules), self.gradient, self.hessian)
 
     def on_gpu(self, cupy: Any, memory_bytes: int | None) -> Tree:
         matrix = DeviceMatrix.of_table(self.matrix, 1)
-        grower = GpuTreeGrower(matrix, self.rules, 0.1, memory_bytes)
+        grower = GpuGrower(matrix, self.rules, memory_bytes)
         hessian = None if self.hessian is None else cupy.asarray(self.hessian)
         trees = [self._grow(grower, cupy.asarray(self.gradient), hessian) for _ in range(2)]
         assert_same_tree(*trees)  # memory that is used again does no harm
@@ -443,13 +439,13 @@ class Growth:
 
 MASK = (np.arange(22) % 3 == 1).astype(np.uint8)
 GROWTHS: dict[str, Callable[[], Growth]] = {
-    "squared error": lambda: Growth(False, TreeRules(max_depth=7, min_samples_leaf=3)),
-    "own Hessians": lambda: Growth(True, TreeRules(max_depth=7, min_samples_leaf=3)),
-    "some features": lambda: Growth(True, TreeRules(min_samples_leaf=3), FeatureSample(MASK)),
+    "squared error": lambda: Growth(False, settings(max_depth=7, min_samples_leaf=3)),
+    "own Hessians": lambda: Growth(True, settings(max_depth=7, min_samples_leaf=3)),
+    "some features": lambda: Growth(True, settings(min_samples_leaf=3), FeatureSample(MASK)),
     "some rows": lambda: Growth(
-        False, TreeRules(min_samples_leaf=3), rows=np.arange(0, 900, 2, dtype=np.uint32)
+        False, settings(min_samples_leaf=3), rows=np.arange(0, 900, 2, dtype=np.uint32)
     ),
-    "leaf-wise": lambda: Growth(True, TreeRules(max_depth=None, max_leaves=25, min_samples_leaf=3)),
+    "leaf-wise": lambda: Growth(True, settings(max_depth=None, max_leaves=25, min_samples_leaf=3)),
 }
 
 

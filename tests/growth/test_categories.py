@@ -12,10 +12,11 @@ import pytest
 import scipy.sparse
 from test_growth_oracle import assert_same_tree, categories_of, grow
 
+from growing import settings, task
 from oracle import Problem, Tree, grow_tree
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
 from polyleaf.data.binning import bin_table
-from polyleaf.growth.tree import TreeGrower, TreeRules
+from polyleaf.growth.dense import DenseGrower
 from polyleaf.model.forest import Forest
 from problems import Kind, is_clear_cut, random_problem
 
@@ -556,8 +557,8 @@ def test_gain_is_what_the_tree_takes_off_the_objective_but_for_chance() -> None:
     gradient = np.where(X == 0, -1.0, 2.0).astype(np.float32)
     trees = []
     for categorical in (None, np.ones(1, np.uint8)):
-        grower = TreeGrower(bin_table(X, None, 255, 1, categorical), TreeRules(max_depth=1), 1.0, 1)
-        trees.append(grower.grow(gradient, None, None, gain_weight=np.ones(1), unit=np.ones(1)))
+        grower = DenseGrower(bin_table(X, None, 255, 1, categorical), settings(max_depth=1))
+        trees.append(grower.grow(task(gradient)))
     assert trees[0].gain[0] == trees[1].gain[0] > 0
 
 

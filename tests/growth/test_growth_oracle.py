@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from growing import settings, task
 from oracle import Problem, grow_tree, score, sums
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.binning import bin_table
+from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample
-from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
+from polyleaf.growth.tree import Tree
 from polyleaf.params.constraints import interaction_groups
 from problems import is_clear_cut, random_problem
 
@@ -34,7 +36,7 @@ def bins_of(problem: Problem, n_threads: int = 1) -> BinnedMatrix:
 def grow(problem: Problem, n_threads: int = 1, matrix: BinnedMatrix | None = None, **grower: int) -> Tree:
     rules = problem.rules
     matrix = bins_of(problem, n_threads) if matrix is None else matrix
-    tree_rules = TreeRules(
+    of_grower = settings(
         max_depth=rules.max_depth,
         max_leaves=rules.max_leaves,
         min_samples_leaf=rules.min_samples_leaf,
@@ -45,21 +47,23 @@ def grow(problem: Problem, n_threads: int = 1, matrix: BinnedMatrix | None = Non
         sparse_leaves=rules.sparse_leaves,
         sparse_mode=rules.sparse_mode,
         hessian=rules.hessian,
+        n_threads=n_threads,
+        **grower,
     )
     d = problem.n_outputs
     gain_weight = np.ones(d) if rules.gain_weight is None else rules.gain_weight.astype(np.float64)
     mask = None if rules.feature_mask is None else rules.feature_mask.astype(np.uint8)
-    return TreeGrower(matrix, tree_rules, 1.0, n_threads, **grower).grow(
+    wanted = task(
         problem.gradient.astype(np.float32),
         None if problem.hessian is None else problem.hessian.astype(np.float32),
         problem.weight,
         gain_weight=gain_weight,
-        unit=np.ones(d),
         # Of a softmax, the gradient is negative for the true class alone.
         label=None if problem.full_hessian is None else problem.gradient.argmin(axis=1).astype(np.int32),
         features=FeatureSample(mask, groups=interaction_groups(rules.groups, problem.codes.shape[1], None)),
         monotone=None if rules.monotone is None else rules.monotone.astype(np.int8),
     )
+    return DenseGrower(matrix, of_grower).grow(wanted)
 
 
 def categories_of(tree: Tree, node: int) -> frozenset[int]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import oracle
+from growing import NAMES, settings, task
 from oracle import Problem, grow_tree, renew_values, weighted_quantile
 from polyleaf import PolyleafRegressor
 from polyleaf.data.binning import bin_table
+from polyleaf.growth.contract import Renewal
+from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample
-from polyleaf.growth.tree import Renewal, Tree, TreeGrower, TreeRules
+from polyleaf.growth.tree import Tree
 from polyleaf.losses.weighted import weighted_mean, weighted_quantiles
 from problems import random_problem
 
@@ -22,25 +25,23 @@ def grow_renewed(problem, levels, y, raw, column, cell_weight=None, n_threads=1,
     rules = problem.rules
     table = problem.codes.astype(np.float64)
     table[problem.codes == problem.n_value_bins] = np.nan
-    grower = TreeGrower(
-        bin_table(table, problem.weight, 255, n_threads),
-        TreeRules(**{field.name: getattr(rules, field.name) for field in fields(TreeRules)}),
-        0.5,
-        n_threads,
+    of_rules = {name: value for name, value in vars(rules).items() if name in NAMES}
+    grower = DenseGrower(
+        bin_table(table, problem.weight, 255, n_threads), settings(n_threads=n_threads, **of_rules)
     )
-    d = problem.n_outputs
     raw = raw.copy()
-    tree = grower.grow(
+    wanted = task(
         problem.gradient.astype(np.float32),
         None if problem.hessian is None else problem.hessian.astype(np.float32),
         problem.weight,
-        gain_weight=np.ones(d) if rules.gain_weight is None else rules.gain_weight,
-        unit=np.ones(d) if unit is None else unit,
+        gain_weight=rules.gain_weight,
+        unit=unit,
         raw=raw,
+        learning_rate=0.5,
         features=FeatureSample(None if rules.feature_mask is None else rules.feature_mask.astype(np.uint8)),
         renewal=Renewal(levels, y, column, cell_weight),
     )
-    return tree, raw
+    return grower.grow(wanted), raw
 
 
 def drawn_targets(problem: Problem, rng: np.random.Generator):

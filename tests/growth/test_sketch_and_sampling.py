@@ -8,12 +8,14 @@ from sklearn.datasets import make_classification
 from test_growth_oracle import assert_same_tree, table_of
 
 from gradients_of import gradients_of
+from growing import settings, task
 from oracle import grow_tree
 from polyleaf import PolyleafClassifier, PolyleafRegressor, _core
 from polyleaf.data.binning import bin_table
+from polyleaf.growth.contract import SplitGradients
+from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample, Sampler, inclusion_probabilities
-from polyleaf.growth.structure import Structure, StructurePlan
-from polyleaf.growth.tree import TreeGrower, TreeRules
+from polyleaf.growth.split_gradients import SplitPlan
 from polyleaf.losses.cross_entropy import CrossEntropy
 from problems import is_clear_cut, random_problem
 
@@ -72,7 +74,7 @@ def test_projection_mixes_all_outputs_and_their_hessian(shared):
     rng = np.random.default_rng(0)
     d, k = 7, 3
     gain_weight = rng.uniform(0.5, 2.0, size=d)
-    plan = StructurePlan("random_projection", k, shared, seed=5)
+    plan = SplitPlan("random_projection", k, shared, seed=5)
     hessian = rng.random((d, d)).astype(np.float32)
     # Rows of the identity as gradients show the matrix itself.
     made = plan.make(np.eye(d, dtype=np.float32), hessian, gain_weight, np.ones(d), 4)
@@ -98,13 +100,13 @@ def test_selections_take_gradient_and_hessian_of_the_same_outputs():
     gradient = rng.normal(size=(50, 6)).astype(np.float32) * np.array([1, 9, 1, 4, 0, 2], np.float32)
     hessian = rng.random((50, 6)).astype(np.float32)
     weight, unit = np.ones(6), 2.0 ** np.arange(6)
-    top = StructurePlan("top_outputs", 2, False, 0).make(gradient, hessian, weight, unit, 0)
+    top = SplitPlan("top_outputs", 2, False, 0).make(gradient, hessian, weight, unit, 0)
     np.testing.assert_array_equal(top.gradient, gradient[:, [1, 3]])
     np.testing.assert_array_equal(top.hessian, hessian[:, [1, 3]])
     np.testing.assert_array_equal(top.unit, unit[[1, 3]])
     drawn = set()
     for number in range(40):
-        made = StructurePlan("random_sampling", 3, False, 0).make(gradient, hessian, weight, unit, number)
+        made = SplitPlan("random_sampling", 3, False, 0).make(gradient, hessian, weight, unit, number)
         columns = [np.flatnonzero((column == gradient.T).all(axis=1))[0] for column in made.gradient.T]
         assert columns == sorted(set(columns))
         np.testing.assert_array_equal(made.hessian, hessian[:, columns])
@@ -144,16 +146,14 @@ def test_a_hessian_by_its_rule_is_the_stored_one(rule, sketch):
     rng = np.random.default_rng(0)
     raw, weight = rng.normal(size=(700, 12)), rng.uniform(0.5, 2, size=700)
     loss = CrossEntropy(12, rule)
-    plan = StructurePlan(sketch, 4, True, seed=1)
+    plan = SplitPlan(sketch, 4, True, seed=1)
     matrix = bin_table(X, None, 64, 1)
     gradient, hessian = gradients_of(loss, y.astype(np.int32), raw)
     trees = []
     for one in (hessian, rule):
-        structure = plan.make(gradient, one, np.ones(12), np.ones(12), 0)
-        grower = TreeGrower(matrix, TreeRules(min_samples_leaf=5), 0.1, 1)
-        trees.append(
-            grower.grow(gradient, one, weight, gain_weight=np.ones(12), unit=np.ones(12), structure=structure)
-        )
+        splits = plan.make(gradient, one, np.ones(12), np.ones(12), 0)
+        grower = DenseGrower(matrix, settings(min_samples_leaf=5))
+        trees.append(grower.grow(task(gradient, one, weight, split_gradients=splits, learning_rate=0.1)))
     np.testing.assert_array_equal(trees[0].feature, trees[1].feature)
     np.testing.assert_array_equal(trees[0].bin, trees[1].bin)
     np.testing.assert_allclose(trees[0].values, trees[1].values, rtol=1e-5)
@@ -168,9 +168,9 @@ def test_a_hessian_by_its_rule_stays_above_zero():
     gradient, _ = gradients_of(loss, y, raw)
     assert (gradient[:, 1] == -1).all()
     matrix = bin_table(np.arange(40.0)[:, None], None, 64, 1)
-    structure = StructurePlan(None, 5, True, 0).make(gradient, "p(1-p)", np.ones(3), np.ones(3), 0)
-    grower = TreeGrower(matrix, TreeRules(reg_lambda=0.0, max_leaves=1), 1.0, 1)
-    tree = grower.grow(gradient, "p(1-p)", None, gain_weight=np.ones(3), unit=np.ones(3), structure=structure)
+    splits = SplitPlan(None, 5, True, 0).make(gradient, "p(1-p)", np.ones(3), np.ones(3), 0)
+    grower = DenseGrower(matrix, settings(reg_lambda=0.0, max_leaves=1))
+    tree = grower.grow(task(gradient, "p(1-p)", split_gradients=splits))
     assert tree.values[0, 1] > 0
 
 
@@ -194,28 +194,24 @@ def test_shared_curvature_finds_the_oracles_splits():
         gradient = changed.gradient.astype(np.float32)
         mask = None if rules.feature_mask is None else rules.feature_mask.astype(np.uint8)
         matrix = bin_table(table_of(changed), changed.weight, 255, 1)
-        tree = TreeGrower(
-            matrix,
-            TreeRules(
-                rules.max_depth,
-                rules.max_leaves,
-                rules.min_samples_leaf,
-                rules.min_split_gain,
-                rules.min_child_weight,
-                rules.reg_lambda,
-                rules.reg_alpha,
-            ),
-            1.0,
-            1,
-        ).grow(
+        of_grower = settings(
+            max_depth=rules.max_depth,
+            max_leaves=rules.max_leaves,
+            min_samples_leaf=rules.min_samples_leaf,
+            min_split_gain=rules.min_split_gain,
+            min_child_weight=rules.min_child_weight,
+            reg_lambda=rules.reg_lambda,
+            reg_alpha=rules.reg_alpha,
+        )
+        splits = SplitGradients(gradient, None, curvature.astype(np.float32), gain_weight, np.ones(d))
+        wanted = task(
             gradient,
             hessian.astype(np.float32),
             changed.weight,
-            gain_weight=gain_weight,
-            unit=np.ones(d),
-            structure=Structure(gradient, None, curvature.astype(np.float32), gain_weight, np.ones(d)),
+            split_gradients=splits,
             features=FeatureSample(mask),
         )
+        tree = DenseGrower(matrix, of_grower).grow(wanted)
         assert_same_tree(changed, tree)
         compared += 1
     assert compared > 60
@@ -228,11 +224,9 @@ def test_a_negative_or_infinite_curvature_is_refused():
     for bad, error in ((-1.0, ValueError), (np.inf, OverflowError), (np.nan, OverflowError)):
         curvature = np.ones(40, np.float32)
         curvature[7] = bad
-        structure = Structure(gradient, None, curvature, np.ones(2), np.ones(2))
+        splits = SplitGradients(gradient, None, curvature, np.ones(2), np.ones(2))
         with pytest.raises(error, match="Hessian"):
-            TreeGrower(matrix, TreeRules(), 1.0, 1).grow(
-                gradient, gradient, None, gain_weight=np.ones(2), unit=np.ones(2), structure=structure
-            )
+            DenseGrower(matrix, settings()).grow(task(gradient, gradient, split_gradients=splits))
 
 
 # --- rows --------------------------------------------------------------------------------------------------
@@ -372,10 +366,9 @@ def test_columns_of_a_tree_are_all_it_sees(share):
     mask = np.zeros(100, np.uint8)
     chosen = np.sort(rng.choice(100, int(share * 100), replace=False))
     mask[chosen] = 1
-    scales = {"gain_weight": np.ones(3), "unit": np.ones(3)}
-    grow = lambda table, features: TreeGrower(  # noqa: E731
-        bin_table(table, None, 64, 1), TreeRules(min_samples_leaf=5), 1.0, 1
-    ).grow(gradient, None, None, **scales, features=features)
+    grow = lambda table, features: DenseGrower(  # noqa: E731
+        bin_table(table, None, 64, 1), settings(min_samples_leaf=5)
+    ).grow(task(gradient, features=features))
     masked = grow(X, FeatureSample(mask))
     alone = grow(np.ascontiguousarray(X[:, chosen]), FeatureSample())
     inner = alone.feature >= 0

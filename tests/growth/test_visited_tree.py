@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from growing import settings, task, varied
 from polyleaf import _core
 from polyleaf.data.binning import bin_table
-from polyleaf.growth.tree import Tree, TreeGrower, TreeRules
+from polyleaf.growth.dense import DenseGrower
+from polyleaf.growth.sampling import RowSample
+from polyleaf.growth.tree import Tree
 
 pytestmark = pytest.mark.cpu_only("the core alone")
 
@@ -54,7 +57,7 @@ class Growth:
     gradient: npt.NDArray[np.float32]
     hessian: npt.NDArray[np.float32] | None
     weight: npt.NDArray[np.float64] | None
-    rules: TreeRules
+    rules: _core.GrowSettings
     rows: Rows | None = None
     sample_weight: npt.NDArray[np.float64] | None = None
 
@@ -66,16 +69,16 @@ class Growth:
     def unit(self) -> npt.NDArray[np.float64]:
         return 2.0 ** (np.arange(self.n_outputs) % 3 - 1)
 
-    def grow(self, rules: TreeRules | None = None) -> Tree:
-        return TreeGrower(self.matrix, rules or self.rules, RATE, 1).grow(
+    def grow(self, rules: _core.GrowSettings | None = None) -> Tree:
+        wanted = task(
             self.gradient,
             self.hessian,
             self.weight,
-            gain_weight=np.ones(self.n_outputs),
             unit=self.unit,
-            rows=self.rows,
-            sample_weight=self.sample_weight,
+            sample=RowSample(self.rows, self.sample_weight),
+            learning_rate=RATE,
         )
+        return DenseGrower(self.matrix, rules or self.rules).grow(wanted)
 
 
 def growth(
@@ -116,7 +119,7 @@ def growth(
     if sampling == "gradient-based":
         sample_weight = rng.uniform(0.5, 3, n_rows) * (1.0 if weight is None else weight)
     matrix = bin_table(table, weight, 40, 1)
-    tree_rules = TreeRules(**({"min_samples_leaf": 5, "reg_lambda": 0.5} | rules))
+    tree_rules = settings(**({"min_samples_leaf": 5, "reg_lambda": 0.5} | rules))
     return Growth(matrix, gradient.astype(np.float32), hessian, weight, tree_rules, rows, sample_weight)
 
 
@@ -131,8 +134,7 @@ class Visit:
     places: Rows
 
     def tree(self, matrix: _core.BinnedMatrix, max_leaves: int | None) -> _core.VisitedTree:
-        limit = UNLIMITED if max_leaves is None else max_leaves
-        return _core.VisitedTree(matrix, self.nodes.view(np.uint8), limit)
+        return _core.VisitedTree(matrix, self.nodes.view(np.uint8), max_leaves)
 
 
 def by_levels(tree: Tree) -> list[int]:
@@ -240,8 +242,7 @@ def finished(visited: _core.VisitedTree, places: Rows, of: Growth) -> Tree:
         leaf_sums=sums,
         own_hessian=of.hessian is not None,
         unit=of.unit,
-        reg_lambda=rules.reg_lambda,
-        reg_alpha=rules.reg_alpha,
+        settings=rules,
     )
     return Tree(**arrays)
 
@@ -309,7 +310,7 @@ def test_only_what_best_first_growth_keeps_is_kept(case: str, max_leaves: int) -
     """The nodes are those of the whole tree; the CPU stops at so many leaves."""
     of = growth(**CASES[case])
     whole = of.grow()
-    tree = of.grow(replace(of.rules, max_leaves=max_leaves))
+    tree = of.grow(varied(of.rules, max_leaves=max_leaves))
     assert len(tree.values) == min(max_leaves, len(whole.values))
     for order in ORDERS:
         seen = visit(whole, of, order)
@@ -321,7 +322,7 @@ def test_leaf_wise_growth(seed: int) -> None:
     """Without a limit of the depth, on other data each time."""
     of = growth("logistic", gaps=seed % 2 == 0, weighted=seed % 3 == 0, seed=seed, max_depth=10)
     whole = of.grow()
-    tree = of.grow(replace(of.rules, max_depth=None, max_leaves=9))
+    tree = of.grow(varied(of.rules, max_depth=None, max_leaves=9))
     seen = visit(whole, of)
     assert_same_tree(finished(seen.tree(of.matrix, 9), seen.places, of), tree)
 
@@ -345,7 +346,7 @@ def test_rows_of_leaves() -> None:
 def test_routes_send_unseen_missing_values_with_most_rows(max_leaves: int | None) -> None:
     """By the number of the rows that splits were found on; all else is that of the finished tree."""
     of = growth("logistic", gaps=True, sampling="uniform")
-    tree = of.grow(replace(of.rules, max_leaves=max_leaves))
+    tree = of.grow(varied(of.rules, max_leaves=max_leaves))
     seen = visit(of.grow(), of)
     routes = seen.tree(of.matrix, max_leaves).routes()
     for name in ("feature", "bin", "threshold", "left", "gain", "count", "leaf"):
@@ -519,8 +520,7 @@ def test_values_of_another_shape_are_refused(
         "leaf_sums": np.ones((4, 5)),
         "own_hessian": True,
         "unit": np.ones(2),
-        "reg_lambda": 1.0,
-        "reg_alpha": 0.0,
+        "settings": settings(),
     }
     assert visited.finish(**fitting)["values"].shape == (4, 2)
     with pytest.raises(ValueError, match=message):
@@ -535,8 +535,7 @@ def test_gains_are_shared_out_only_where_sums_are_given(matrix: _core.BinnedMatr
         "all_rows": np.arange(4),
         "own_hessian": False,
         "unit": np.ones(1),
-        "reg_lambda": 1.0,
-        "reg_alpha": 0.0,
+        "settings": settings(),
     }
     arrays = visited.finish(leaf_sums=None, **options)
     assert "output_gain" not in arrays

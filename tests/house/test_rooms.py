@@ -52,6 +52,7 @@ SHARED_BY_TESTS = {
     "conftest.py",
     "oracle.py",
     "problems.py",
+    "growing.py",
     "pairs.py",
     "skip_report.py",
     "same_forest.py",

@@ -11,14 +11,14 @@ from polyleaf.data.device_arrays import is_device_array
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.arrays import GpuArrays
 from polyleaf.gpu.binning import bin_on_device
-from polyleaf.gpu.grower import GpuTreeGrower, shape_of
+from polyleaf.gpu.grower import GpuGrower, shape_of
 from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import Layout, plan_histograms
 from polyleaf.gpu.predictor import GpuScores, predict_raw
 from polyleaf.gpu.runtime import cupy, free_memory
 from polyleaf.gpu.score_pass import GpuScorePass
+from polyleaf.growth.contract import settings_of
 from polyleaf.growth.score_pass import PassPlan
-from polyleaf.growth.tree import TreeRules
 from polyleaf.losses import Loss
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import HostScores, Scores
@@ -48,11 +48,11 @@ class GpuDevice:
         self.arrays = GpuArrays()
         self._check_memory()
 
-    def grower(self, matrix: BinnedMatrix | None) -> GpuTreeGrower:
+    def grower(self, matrix: BinnedMatrix | None) -> GpuGrower:
         """Return what grows trees on the table, which is binned first where that is not done yet."""
         settings = self._settings
         on_device = self._binned() if matrix is None else DeviceMatrix.of_table(matrix, settings.n_threads)
-        return GpuTreeGrower(on_device, TreeRules.of(settings), settings.learning_rate)
+        return GpuGrower(on_device, settings_of(settings))
 
     def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> GpuScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest."""
@@ -95,5 +95,5 @@ class GpuDevice:
         d = loss.n_outputs if settings.multi_strategy == "multi_output_tree" else 1
         k = min(settings.sketch_size, d) if settings.sketch is not None else d
         layout = Layout(k, diagonal=settings.hessian != "shared" and not loss.unit_hessian, weighted=True)
-        shape = shape_of((n_rows, n_features, n_bins), loss.n_outputs, layout, TreeRules.of(settings))
+        shape = shape_of((n_rows, n_features, n_bins), loss.n_outputs, layout, settings_of(settings))
         plan_histograms(shape, free_memory(), with_data=True)

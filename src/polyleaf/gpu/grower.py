@@ -15,128 +15,103 @@ from polyleaf.gpu.memory import LEAF_PIECE, Layout, Shape, plan_histograms
 from polyleaf.gpu.quantize import GradientGrids, Quantizer, check_problems, layout_of
 from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
 from polyleaf.gpu.sums import constant_grids, row_stride
-from polyleaf.growth.sampling import ALL_FEATURES, FeatureSample
-from polyleaf.growth.structure import Structure
-from polyleaf.growth.tree import MOST_OUTPUT_GAINS, Tree, TreeRules
+from polyleaf.growth.contract import LeafGradients, Task
+from polyleaf.growth.tree import Tree
 
 _THREADS = 256
-_UNLIMITED = 2**30
 _ADD_PARTS = 16  # of a piece of a leaf, to which its values are added at a time
 
 
-def shape_of(matrix_shape: tuple[int, int, int], n_outputs: int, layout: Layout, rules: TreeRules) -> Shape:
+def shape_of(
+    matrix_shape: tuple[int, int, int], n_outputs: int, layout: Layout, settings: _core.GrowSettings
+) -> Shape:
     """Return the size of the problem of trees of some outputs; of the table: rows, features and bins."""
     return Shape(
         *matrix_shape,
         n_outputs=n_outputs,
         layout=layout,
-        max_depth=rules.max_depth,
-        max_leaves=rules.max_leaves,
-        min_samples_leaf=rules.min_samples_leaf,
+        max_depth=settings.max_depth,
+        max_leaves=settings.max_leaves,
+        min_samples_leaf=settings.min_samples_leaf,
     )
 
 
-class GpuTreeGrower:
-    """Grows trees on one binned table; see :class:`polyleaf.growth.tree.TreeGrower`.
+class GpuGrower:
+    """Grows trees on one binned table, from gradients of all rows and outputs on the device.
 
     Parameters
     ----------
     matrix : DeviceMatrix
         The table.
-    rules : TreeRules
+    settings : GrowSettings
         The same for every tree.
-    learning_rate : float
-        Factor of the leaf values.
     memory_bytes : int or None
         Device memory to plan with; None: what is free.
     """
 
     def __init__(
-        self, matrix: DeviceMatrix, rules: TreeRules, learning_rate: float, memory_bytes: int | None = None
+        self, matrix: DeviceMatrix, settings: _core.GrowSettings, memory_bytes: int | None = None
     ) -> None:
         self._matrix = matrix
-        self._rules = rules
-        self._learning_rate = learning_rate
+        self._settings = settings
         self._memory_bytes = memory_bytes
         self._quantizer = Quantizer()
         self._levels: tuple[Layout, LevelGrower] | None = None
         self._weight: tuple[FloatArray | None, Any] = (None, None)
         self._weight_grid = constant_grids(1.0, matrix.n_rows, 1)
 
-    def grow(
-        self,
-        gradient: Any,
-        hessian: Any,
-        weight: FloatArray | None,
-        *,
-        gain_weight: FloatArray,
-        unit: FloatArray,
-        structure: Structure | None = None,
-        raw: Any = None,
-        rows: npt.NDArray[np.uint32] | None = None,
-        sample_weight: FloatArray | None = None,
-        features: FeatureSample = ALL_FEATURES,
-        learning_rate: float | None = None,
-        label: None = None,
-        renewal: None = None,
-        monotone: None = None,
-    ) -> Tree:
-        """Return the tree for these gradients, and add it to `raw`.
+    def grow(self, task: Task) -> Tree:
+        """Return the tree of a task, and add it to the scores where the task names them.
 
-        The arguments are those of :meth:`polyleaf.growth.tree.TreeGrower.grow`. Gradients, Hessians, the
-        arrays of the structure and `raw` are CuPy arrays, all others NumPy arrays. What the device cannot do
-        was refused before.
+        Gradients and scores are CuPy arrays. What the device cannot do was refused before.
         """
-        assert (label, renewal, monotone, features.groups) == (None, None, None, None)
-        assert (features.level_share, features.node_share) == (1, 1)
-        stored, rule = (None, hessian) if isinstance(hessian, str) else (hessian, "itself")
-        if structure is None:
-            structure = Structure(gradient, stored, None, gain_weight, unit)
-        on_device = self._weight_on_device(weight)
-        structure_weight = weight if sample_weight is None else sample_weight
-        of_structure = on_device if sample_weight is None else cupy().asarray(sample_weight)
-        layout = layout_of(structure, structure_weight, self._rules.min_child_weight)
-        levels = self._level_grower(layout, gradient.shape[1])
-        levels.begin(None if rows is None else cupy().asarray(rows))
-        grids = self._grids(gradient, stored, rule, weight)
-        same = structure.gradient is gradient and structure.hessian is stored and sample_weight is None
-        of_splits = grids if same else GradientGrids.of(structure.gradient, structure.hessian, of_structure)
-        payload = self._quantizer.make(
-            structure, layout, structure_weight, of_structure, levels.problems, of_splits
+        gradients, splits, sample = task.leaf_gradients, task.split_gradients, task.sample
+        assert gradients is not None
+        assert splits is not None
+        raw, leaf_of_row = task.destination.raw, task.destination.leaf_of_row
+        assert (gradients.label, gradients.renewal, task.monotone, leaf_of_row) == (None,) * 4
+        assert (task.features.level_share, task.features.node_share, task.features.groups) == (1, 1, None)
+        weight = self._weight_on_device(task.weight)
+        split_weight = weight if sample.weight is None else cupy().asarray(sample.weight)
+        layout = layout_of(splits, task.split_weight, self._settings.min_child_weight)
+        levels = self._level_grower(layout, gradients.gradient.shape[1])
+        levels.begin(None if sample.rows is None else cupy().asarray(sample.rows))
+        grids = self._grids(gradients, task.weight)
+        same = splits.gradient is gradients.gradient and splits.hessian is gradients.hessian_array
+        of_splits = (
+            grids
+            if same and sample.weight is None
+            else GradientGrids.of(splits.gradient, splits.hessian, split_weight)
         )
-        found = levels.visit(payload, self._alpha(structure.unit, payload), features.mask)
+        payload = self._quantizer.make(
+            splits, layout, task.split_weight, split_weight, levels.problems, of_splits
+        )
+        found = levels.visit(payload, self._alpha(splits.unit, payload), task.features.mask)
         check_problems(found.problems)
-        visited = _core.VisitedTree(self._matrix.table, found.nodes, self._max_leaves)
+        visited = _core.VisitedTree(self._matrix.table, found.nodes, self._settings.max_leaves)
         leaves = _Leaves(self._matrix, visited, found.rows, visited.leaf_rows())
-        if sample_weight is not None:
+        if sample.weight is not None:
             leaves = leaves.of_all_rows()
-        rate = self._learning_rate if learning_rate is None else learning_rate
-        values, totals, together = self._values(leaves, gradient, stored, rule, on_device, unit, rate, grids)
-        outside = rows is not None and sample_weight is None  # rows that no leaf holds yet
+        values, totals, together = self._values(leaves, gradients, weight, task.learning_rate, grids)
+        outside = sample.rows is not None and sample.weight is None  # rows that no leaf holds yet
         if raw is not None and not outside:
-            leaves.add_to(raw, values, unit)  # while the host finishes the tree
+            leaves.add_to(raw, values, gradients.unit)  # while the host finishes the tree
         fetched = together.get()
         on_host = fetched[: totals.nbytes].view(np.float64).reshape(totals.shape)
         values_on_host = fetched[totals.nbytes :].view(np.float32).reshape(values.shape)
-        shares_gains = gradient.shape[1] <= MOST_OUTPUT_GAINS
         arrays = visited.finish(
             values=values_on_host,
             cover=np.ascontiguousarray(on_host[:, -1]),
-            all_rows=leaves.counts if sample_weight is not None else None,
-            leaf_sums=on_host if shares_gains else None,
-            own_hessian=stored is not None or rule != "itself",
-            unit=unit,
-            reg_lambda=self._rules.reg_lambda,
-            reg_alpha=self._rules.reg_alpha,
+            all_rows=leaves.counts if sample.weight is not None else None,
+            leaf_sums=on_host if task.shares_gains else None,
+            own_hessian=gradients.has_own_hessian,
+            unit=gradients.unit,
+            settings=self._settings,
         )
         tree = Tree(**arrays)
         if raw is not None and outside:
-            leaves.of_tree(arrays).add_to(raw, values, unit)
+            leaves.of_tree(arrays).add_to(raw, values, gradients.unit)
         return tree
-
-    @property
-    def _max_leaves(self) -> int:
-        return _UNLIMITED if self._rules.max_leaves is None else self._rules.max_leaves
 
     def _weight_on_device(self, weight: FloatArray | None) -> Any:
         """Return the weights of the rows, which are the same in every round, on the device."""
@@ -146,11 +121,12 @@ class GpuTreeGrower:
             self._weight_grid = constant_grids(largest, self._matrix.n_rows, 1)
         return self._weight[1]
 
-    def _grids(self, gradient: Any, hessian: Any, rule: str, weight: FloatArray | None) -> GradientGrids:
+    def _grids(self, gradients: LeafGradients, weight: FloatArray | None) -> GradientGrids:
         """Return the grids of a leaf's sums, as the CPU chooses them (quantize/bounds.hpp)."""
-        if rule == "itself":
-            return GradientGrids.of(gradient, hessian, self._weight_on_device(weight))
-        n_rows, n_outputs = gradient.shape
+        if gradients.hessian_rule == "itself":
+            on_device = self._weight_on_device(weight)
+            return GradientGrids.of(gradients.gradient, gradients.hessian_array, on_device)
+        n_rows, n_outputs = gradients.gradient.shape
         constant = constant_grids(1.0 if weight is None else float(weight.max()), n_rows, n_outputs)
         return GradientGrids(constant, constant)
 
@@ -159,30 +135,28 @@ class GpuTreeGrower:
             self._levels = None  # its memory is needed
             matrix = self._matrix
             size = (matrix.n_rows, matrix.n_features, matrix.n_bins)
-            shape = shape_of(size, n_outputs, layout, self._rules)
+            shape = shape_of(size, n_outputs, layout, self._settings)
             free = free_memory() if self._memory_bytes is None else self._memory_bytes
             plan = plan_histograms(shape, free, with_data=False)
-            self._levels = (layout, LevelGrower(matrix, shape, plan, self._rules))
+            self._levels = (layout, LevelGrower(matrix, shape, plan, self._settings))
         return self._levels[1]
 
     def _alpha(self, unit: FloatArray, payload: Any) -> Any:
         """Return the L1 regularisation in the integers of the gradients; None: there is none."""
-        if self._rules.reg_alpha == 0:
+        if self._settings.reg_alpha == 0:
             return None
-        return cupy().asarray(self._rules.reg_alpha / unit) / payload.gradient_unit
+        return cupy().asarray(self._settings.reg_alpha / unit) / payload.gradient_unit
 
     def _values(
         self,
         leaves: _Leaves,
-        gradient: Any,
-        hessian: Any,
-        rule: str,
+        gradients: LeafGradients,
         weight: Any,
-        unit: FloatArray,
         learning_rate: float,
         grids: GradientGrids,
     ) -> tuple[Any, Any, Any]:
         """Return values of the leaves, the sums they are made of, and the bytes of both."""
+        gradient, hessian = gradients.gradient, gradients.hessian_array
         cp = cupy()
         d = gradient.shape[1]
         threads = min(128, blocks(d, 32) * 32)
@@ -198,7 +172,7 @@ class GpuTreeGrower:
             hessian,
             np.uint64(0) if hessian is None else row_stride(hessian),
             weight,
-            _core.TERMS[rule],
+            _core.TERMS[gradients.hessian_rule],
             d,
             grids.gradient,
             grids.hessian,
@@ -209,7 +183,9 @@ class GpuTreeGrower:
         together = cp.empty(n_totals * 8 + leaves.n_leaves * d * 4, dtype=cp.uint8)  # fetched at once
         totals = together[: n_totals * 8].view(cp.float64).reshape(leaves.n_leaves, 2 * d + 1)
         values = together[n_totals * 8 :].view(cp.float32).reshape(leaves.n_leaves, d)
-        alpha = None if self._rules.reg_alpha == 0 else cp.asarray(self._rules.reg_alpha / unit)
+        alpha = (
+            None if self._settings.reg_alpha == 0 else cp.asarray(self._settings.reg_alpha / gradients.unit)
+        )
         launch(
             kernel("leaves.cuh", "value_leaves"),
             (leaves.n_leaves, blocks(d, threads)),
@@ -217,8 +193,8 @@ class GpuTreeGrower:
             leaves.first_work,
             sums,
             d,
-            hessian is not None or rule != "itself",
-            float(self._rules.reg_lambda),
+            gradients.has_own_hessian,
+            float(self._settings.reg_lambda),
             alpha,
             float(learning_rate),
             values,

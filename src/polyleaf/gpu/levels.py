@@ -13,7 +13,6 @@ from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import BEST_BYTES, GROUP, MOST_NODES, HistogramPlan, Shape
 from polyleaf.gpu.quantize import Payload
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch, recorded
-from polyleaf.growth.tree import TreeRules
 
 _THREADS = 256
 _MOST_BLOCKS = 60000  # of a grid in its second and third direction
@@ -94,11 +93,13 @@ class LevelGrower:
         The table.
     shape, plan
         Of the problem, and how histograms are kept.
-    rules : TreeRules
+    rules : GrowSettings
         The same for every tree.
     """
 
-    def __init__(self, matrix: DeviceMatrix, shape: Shape, plan: HistogramPlan, rules: TreeRules) -> None:
+    def __init__(
+        self, matrix: DeviceMatrix, shape: Shape, plan: HistogramPlan, rules: _core.GrowSettings
+    ) -> None:
         cp = cupy()
         self._matrix = matrix
         self._shape = shape

@@ -23,7 +23,7 @@ class Layout:
     Attributes
     ----------
     n_outputs : int
-        Of the structure.
+        That splits are found on.
     diagonal : bool
         Each output has a Hessian of its own.
     weighted : bool
@@ -71,7 +71,7 @@ class Shape:
     n_outputs : int
         That a leaf speaks of.
     layout : Layout
-        Of the structure.
+        Of what splits are found on.
     max_depth, max_leaves : int or None
         None: no limit.
     min_samples_leaf : int

@@ -13,17 +13,17 @@ from polyleaf.gpu.arrays import GpuArrays
 from polyleaf.gpu.memory import COLUMN_PIECE, Layout
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
 from polyleaf.gpu.sums import column_grids, column_sums, row_stride
-from polyleaf.growth.structure import Structure
+from polyleaf.growth.contract import SplitGradients
 
 _THREADS = 256
 _NOT_FINITE, _NEGATIVE = 1, 2  # as in cuda/gradients.cuh
 
 
-def layout_of(structure: Structure, weight: FloatArray | None, min_child_weight: float) -> Layout:
-    """Return the channels that a structure needs."""
-    diagonal = structure.hessian is not None
-    shared = not diagonal and (structure.curvature is not None or weight is not None)
-    return Layout(structure.gradient.shape[1], diagonal, shared or (diagonal and min_child_weight > 0))
+def layout_of(splits: SplitGradients, weight: FloatArray | None, min_child_weight: float) -> Layout:
+    """Return the channels that these gradients need."""
+    diagonal = splits.hessian is not None
+    shared = not diagonal and (splits.curvature is not None or weight is not None)
+    return Layout(splits.gradient.shape[1], diagonal, shared or (diagonal and min_child_weight > 0))
 
 
 @dataclass(frozen=True)
@@ -89,18 +89,18 @@ class Quantizer:
 
     def make(
         self,
-        structure: Structure,
+        splits: SplitGradients,
         layout: Layout,
         weight: FloatArray | None,
         weight_on_device: Any,
         problems: Any,
         grids: GradientGrids,
     ) -> Payload:
-        """Return the payload of a structure.
+        """Return the payload of what splits are found on.
 
         Parameters
         ----------
-        structure : Structure
+        splits : SplitGradients
             Of CuPy arrays.
         layout : Layout
             Its channels.
@@ -109,14 +109,14 @@ class Quantizer:
         problems : int32 CuPy array of one number
             Bits are set where something is wrong with the gradients; see `check_problems`.
         grids : GradientGrids
-            Of the structure's gradients and Hessians.
+            Of these gradients and Hessians.
         """
         cp = cupy()
-        gradient = structure.gradient
+        gradient = splits.gradient
         n_rows, k = gradient.shape
-        limit, weight_grid, unit_of_weights, at_random = self._weight_grid(structure, weight)
+        limit, weight_grid, unit_of_weights, at_random = self._weight_grid(splits, weight)
         factor = self._buffer("factor", k)
-        gain_weight = cp.asarray(structure.gain_weight)
+        gain_weight = cp.asarray(splits.gain_weight)
 
         def units(
             what: str, values: Any, grids: Any, out_factor: Any = None, positive: bool = False
@@ -145,12 +145,12 @@ class Quantizer:
 
         gradient_unit, gradient_scale = units("gradients", gradient, grids.gradient, factor)
         hessian_unit, hessian_scale = gradient_unit, None  # of which there are none
-        if structure.hessian is not None:
-            hessian_unit, hessian_scale = units("Hessians", structure.hessian, grids.hessian)
+        if splits.hessian is not None:
+            hessian_unit, hessian_scale = units("Hessians", splits.hessian, grids.hessian)
         weight_unit = weight_scale = self._one
-        curvature: Any = structure.curvature
+        curvature: Any = splits.curvature
         if layout.weighted and layout.diagonal:  # for min_child_weight
-            curvature = GpuArrays().row_sums(structure.hessian, np.full(k, 1 / k), "itself")
+            curvature = GpuArrays().row_sums(splits.hessian, np.full(k, 1 / k), "itself")
             curvature = curvature.astype(cp.float32)
         if curvature is not None:
             # Only what stands for the Hessian must not be negative.
@@ -174,8 +174,8 @@ class Quantizer:
             _THREADS,
             gradient,
             row_stride(gradient),
-            structure.hessian,
-            np.uint64(0) if structure.hessian is None else row_stride(structure.hessian),
+            splits.hessian,
+            np.uint64(0) if splits.hessian is None else row_stride(splits.hessian),
             curvature,
             weight_on_device,
             1.0 / weight_grid,
@@ -201,12 +201,12 @@ class Quantizer:
         return self._buffers[name]
 
     def _weight_grid(
-        self, structure: Structure, weight: FloatArray | None
+        self, splits: SplitGradients, weight: FloatArray | None
     ) -> tuple[float, float, float, bool]:
-        """Return the grid of the CPU's payload of the same structure; see `_core.fixed_point`."""
-        diagonal = structure.hessian is not None
-        shared = not diagonal and (structure.curvature is not None or weight is not None)
-        kind = (*structure.gradient.shape, diagonal, shared)
+        """Return the grid of the CPU's payload of the same gradients; see `_core.fixed_point`."""
+        diagonal = splits.hessian is not None
+        shared = not diagonal and (splits.curvature is not None or weight is not None)
+        kind = (*splits.gradient.shape, diagonal, shared)
         if self._grid is None or self._grid[0] is not weight or self._grid[1] != kind:
             self._grid = (weight, kind, _core.fixed_point(weight, *kind))
         return self._grid[2]

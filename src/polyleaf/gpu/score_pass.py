@@ -9,6 +9,7 @@ import numpy as np
 
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
+from polyleaf.growth.contract import Destination
 from polyleaf.growth.score_pass import PassPlan, RoundGradients, weighted_by_cells
 from polyleaf.growth.tree import Tree
 from polyleaf.losses import Loss
@@ -61,9 +62,9 @@ class GpuScorePass:
             return RoundGradients(self._gradient, self._plan.hessian_rule)
         return weighted_by_cells(self._gradient, self._hessian, self._cell_weight)
 
-    def destination(self, outputs: slice) -> dict[str, Any]:
+    def destination(self, outputs: slice) -> Destination:
         """Return the scores, to which the grower adds the tree."""
-        return {"raw": self._scores[:, outputs]}
+        return Destination(raw=self._scores[:, outputs])
 
     def add(self, tree: Tree) -> None:
         """Do nothing: the grower has added it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,17 +44,6 @@ class FeatureSample:
     node_share: float = 1.0
     key: int = 0
     groups: InteractionGroups | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the core's growers take."""
-        return {
-            "feature_mask": self.mask,
-            "level_share": self.level_share,
-            "node_share": self.node_share,
-            "sample_key": self.key,
-            "group_begin": None if self.groups is None else self.groups.begin,
-            "group_feature": None if self.groups is None else self.groups.feature,
-        }
 
 
 ALL_ROWS = RowSample()

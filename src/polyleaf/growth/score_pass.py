@@ -10,7 +10,8 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import FloatMatrix, Sketch
-from polyleaf.growth.structure import Hessian, StructurePlan
+from polyleaf.growth.contract import Destination, Hessian
+from polyleaf.growth.split_gradients import SplitPlan
 from polyleaf.growth.tree import Tree
 from polyleaf.losses.formula import Formula
 
@@ -49,7 +50,7 @@ class PassPlan:
     ----------
     unit, gain_weight : float64 ndarray of shape (outputs,)
         What leaf values are multiples of, and the share of each output in the split score.
-    structure : StructurePlan
+    splits : SplitPlan
         Which sketch there is to be filled.
     hessian_rule : str or None
         How the Hessian follows from the gradient, where that is enough: then it is not stored.
@@ -62,7 +63,7 @@ class PassPlan:
 
     unit: FloatArray
     gain_weight: FloatArray
-    structure: StructurePlan
+    splits: SplitPlan
     hessian_rule: str | None
     cell_weight: FloatMatrix | None
     whole_trees: bool
@@ -71,7 +72,7 @@ class PassPlan:
         """Return the sketch of round `number`, to be filled; None: there is nothing to sketch on the way."""
         if self.hessian_rule is None:
             return None
-        return self.structure.sketch_of_round(number, n_rows, self.gain_weight, self.hessian_rule)
+        return self.splits.sketch_of_round(number, n_rows, self.gain_weight, self.hessian_rule)
 
 
 def weighted_by_cells(gradient: Any, hessian: Any, weight: Any) -> RoundGradients:
@@ -90,8 +91,8 @@ class ScorePass(Protocol):
     def gradients(self, number: int) -> RoundGradients:
         """Return the gradients of round `number`, at the scores of all trees so far."""
 
-    def destination(self, outputs: slice) -> dict[str, Any]:
-        """Return where a grower puts what the pass needs of a tree of some outputs, as its arguments."""
+    def destination(self, outputs: slice) -> Destination:
+        """Return where a grower puts what the pass needs of a tree of some outputs."""
 
     def add(self, tree: Tree) -> None:
         """Take a tree that was grown with such a destination."""
@@ -144,11 +145,11 @@ class CpuScorePass:
         if sketch is not None:
             sketch.fill(self._gradient, self._n_threads)
 
-    def destination(self, outputs: slice) -> dict[str, Any]:
+    def destination(self, outputs: slice) -> Destination:
         """Return the leaf of each row, to be filled, or the scores that the grower adds the tree to."""
         if self._leaf_of_row is not None:
-            return {"leaf_of_row": self._leaf_of_row}
-        return {"raw": self._scores[:, outputs]}
+            return Destination(leaf_of_row=self._leaf_of_row)
+        return Destination(raw=self._scores[:, outputs])
 
     def add(self, tree: Tree) -> None:
         """Take a tree; one that the grower has not added is added by the next sweep."""

@@ -13,9 +13,25 @@ import numpy.typing as npt
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sparse_tables import DenseRows, SparseTable
-from polyleaf.growth.tree import SparseLabels, Tree
+from polyleaf.growth.label_sparse import SparseLabels
+from polyleaf.growth.tree import Tree
 from polyleaf.model.forest_checks import CATEGORY_ARRAYS, LAYOUT, OPTIONAL, check_arrays
 
+# What predictions are made of.
+_PREDICTING = (
+    "node_begin",
+    "tree_output",
+    "tree_width",
+    "feature",
+    "threshold",
+    "missing_left",
+    "category_begin",
+    "category_bits",
+    "left",
+    "value_begin",
+    "values",
+    "value_output",
+)
 _TREES_TOGETHER = 16  # whose leaves are looked up together
 
 
@@ -296,23 +312,7 @@ class Forest:
     @property
     def _predictor(self) -> _core.ForestPredictor:
         if self._packed is None:
-            names = (
-                "node_begin",
-                "feature",
-                "threshold",
-                "left",
-                "missing_left",
-                "category_begin",
-                "category_bits",
-                "value_begin",
-                "values",
-                "value_output",
-            )
-            self._packed = _core.ForestPredictor(
-                tree_output=self.tree_output,
-                tree_width=self.tree_width,
-                **{name: getattr(self, name) for name in names},
-            )
+            self._packed = _core.ForestPredictor({name: getattr(self, name) for name in _PREDICTING})
         return self._packed
 
     # Scores are summed in units. These are powers of two, so that the sum has the bits it had in training.

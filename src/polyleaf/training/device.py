@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays
+from polyleaf.growth.contract import Grower, settings_of
+from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.score_pass import CpuScorePass, PassPlan, ScorePass
-from polyleaf.growth.tree import TreeGrower, TreeRules
 from polyleaf.losses import Loss
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import HostScores, Scores
@@ -26,7 +27,7 @@ class Device(Protocol):
     def arrays(self) -> Arrays:
         """What computes with gradients."""
 
-    def grower(self, matrix: BinnedMatrix | None) -> Any:
+    def grower(self, matrix: BinnedMatrix | None) -> Grower:
         """Return what grows trees on the table, which is binned first where that is not done yet."""
 
     def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
@@ -54,12 +55,11 @@ class CpuDevice:
         self._settings = settings
         self.arrays = CpuArrays(settings.n_threads)
 
-    def grower(self, matrix: BinnedMatrix | None) -> TreeGrower:
+    def grower(self, matrix: BinnedMatrix | None) -> DenseGrower:
         """Return what grows trees on the table, which is binned first where that is not done yet."""
-        settings = self._settings
         if matrix is None:
-            matrix = bin_data(self._data, settings)
-        return TreeGrower(matrix, TreeRules.of(settings), settings.learning_rate, settings.n_threads)
+            matrix = bin_data(self._data, self._settings)
+        return DenseGrower(matrix, settings_of(self._settings))
 
     def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> CpuScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest."""

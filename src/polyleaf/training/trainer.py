@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from polyleaf._core import BinnedMatrix
+from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
+from polyleaf.growth.contract import Destination, LeafGradients, Renewal, Task, settings_of
+from polyleaf.growth.label_sparse import LabelSparseGrower, SparseLabels
 from polyleaf.growth.sampling import Sampler
 from polyleaf.growth.score_pass import PassPlan
-from polyleaf.growth.structure import StructurePlan
-from polyleaf.growth.tree import Renewal, SparseLabels, Tree
+from polyleaf.growth.split_gradients import SplitPlan
+from polyleaf.growth.tree import Tree
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model.forest import Forest
@@ -66,7 +69,7 @@ class Trainer:
             groups=settings.interaction,
             arrays=arrays,
         )
-        self._plan = StructurePlan(
+        self._plan = SplitPlan(
             settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed, arrays
         )
 
@@ -79,7 +82,7 @@ class Trainer:
         plan = PassPlan(
             unit=self.unit,
             gain_weight=self._gain_weight,
-            structure=self._plan,
+            splits=self._plan,
             hessian_rule=self._hessian_rule(),
             cell_weight=self._data.weights.cell,
             whole_trees=(
@@ -108,30 +111,34 @@ class Trainer:
             for first in range(0, self._loss.n_outputs, width):
                 part = slice(first, first + width)
                 own = gradients.of_outputs(part)
-                scales: dict[str, Any] = {"gain_weight": self._gain_weight[part], "unit": self.unit[part]}
-                structure = self._plan.make(
+                gain_weight, unit = self._gain_weight[part], self.unit[part]
+                splits = self._plan.make(
                     own.gradient,
                     own.hessian,
-                    **scales,
+                    gain_weight,
+                    unit,
                     number=number,
                     weight=self._weight,
                     sketch=own.sketch,
                 )
-                tree = self._grower.grow(
+                leaves = LeafGradients(
                     own.gradient,
                     own.hessian,
-                    self._weight,
-                    **scales,
-                    **self._scores.destination(part),
-                    structure=structure,
+                    unit,
                     label=self._data.y if settings.hessian in ("exact", "exact_leaf") else None,
-                    rows=rows.rows,
-                    sample_weight=rows.weight,
-                    features=features,
-                    learning_rate=learning_rate,
                     renewal=None if renewal is None else renewal.of_outputs(part),
-                    monotone=None if settings.monotone is None else settings.monotone[:, part],
                 )
+                task = Task(
+                    leaves,
+                    splits,
+                    self._weight,
+                    sample=rows,
+                    features=features,
+                    monotone=None if settings.monotone is None else settings.monotone[:, part],
+                    learning_rate=learning_rate,
+                    destination=self._scores.destination(part),
+                )
+                tree = self._grower.grow(task)
                 self._scores.add(tree)
                 grown.append((tree, first))
         except OverflowError as error:
@@ -190,21 +197,28 @@ class Trainer:
 class SparseTrainer(Trainer):
     """The same with sparse labels: scores and gradients live in the core, and are never made dense."""
 
-    def _start(self, initial: Forest | None) -> None:
+    def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
+        """Bin the table (unless it is binned already) and set up the scores."""
         y: Any = self._data.y
         self._labels = SparseLabels(y.indptr, y.indices, self._loss.n_outputs)
+        if matrix is None:
+            matrix = bin_data(self._data, self._settings)
+        self._grower = LabelSparseGrower(matrix, self._labels, settings_of(self._settings))
         if initial is not None:
             initial.add_to_sparse(self._data.X, self._labels, self._settings.n_threads)
 
     def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
         """Grow one round's tree and add it to the training scores."""
-        tree = self._grower.grow_sparse(
-            self._labels,
-            self._weight,
-            rows=self._sampler.uniform_rows(number).rows,
+        leaf_of_row = np.empty(self._data.X.shape[0], dtype=np.uint32)
+        task = Task(
+            weight=self._weight,
+            sample=self._sampler.uniform_rows(number),
             features=self._sampler.features(number),
             learning_rate=learning_rate,
+            destination=Destination(leaf_of_row=leaf_of_row),
         )
+        tree = self._grower.grow(task)
+        self._labels.add_tree(leaf_of_row, tree, self._settings.n_threads)
         return [(tree, 0)]
 
     def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:

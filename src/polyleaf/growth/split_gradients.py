@@ -10,34 +10,7 @@ import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix, Sketch
-
-# As an array, as the name of the rule that makes it from the gradient (`Loss.hessian_rule`), or None: 1.
-Hessian = FloatMatrix | str | None
-
-
-@dataclass(frozen=True)
-class Structure:
-    """Gradients as histograms sum them; leaf values never come from here.
-
-    Attributes
-    ----------
-    gradient : float32 ndarray of shape (rows, k)
-        Of all outputs, of some, or of mixtures of them.
-    hessian : float32 ndarray of shape (rows, k) or None
-        Diagonal Hessian of these.
-    curvature : float32 ndarray of shape (rows,) or None
-        Without `hessian`: one number for all outputs of a row; None: 1.
-    gain_weight : float64 ndarray of shape (k,)
-        Share of each in the split score.
-    unit : float64 ndarray of shape (k,)
-        What the gradients are multiples of; infinite where L1 regularisation has no meaning.
-    """
-
-    gradient: FloatMatrix
-    hessian: FloatMatrix | None
-    curvature: npt.NDArray[np.float32] | None
-    gain_weight: FloatArray
-    unit: FloatArray
+from polyleaf.growth.contract import Hessian, SplitGradients
 
 
 @dataclass(frozen=True)
@@ -80,8 +53,8 @@ class Projection:
 
 
 @dataclass(frozen=True)
-class StructurePlan:
-    """How a structure is made from a round's gradients.
+class SplitPlan:
+    """How what splits are found on is made from a round's gradients.
 
     Attributes
     ----------
@@ -130,8 +103,8 @@ class StructurePlan:
         number: int,
         weight: FloatArray | None = None,
         sketch: Sketch | None = None,
-    ) -> Structure:
-        """Return the structure of round `number`; see `TreeGrower.grow` for the arguments.
+    ) -> SplitGradients:
+        """Return what the splits of round `number` are found on; see `LeafGradients` for the arguments.
 
         A Hessian by a rule is enough where it is shared. `sketch` is that of this round, filled already.
         """
@@ -160,12 +133,12 @@ class StructurePlan:
         gain_weight: FloatArray,
         unit: FloatArray,
         sketch: Sketch | None = None,
-    ) -> Structure:
+    ) -> SplitGradients:
         if not self.shared or hessian is None:
             assert not isinstance(hessian, str)
-            return Structure(gradient, hessian, None, gain_weight, unit)
+            return SplitGradients(gradient, hessian, None, gain_weight, unit)
         curvature = self._mean_hessian(gradient, hessian, _equal_shares(gradient.shape[1]), sketch)
-        return Structure(gradient, None, curvature, gain_weight, unit)
+        return SplitGradients(gradient, None, curvature, gain_weight, unit)
 
     def _generator(self, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number, 2])
@@ -175,18 +148,18 @@ class StructurePlan:
 
     def _projected(
         self, gradient: FloatMatrix, hessian: Hessian, projection: Projection, sketch: Sketch | None
-    ) -> Structure:
+    ) -> SplitGradients:
         matrix, weight = projection.matrix, projection.gain_weight
         unit = np.full(self.size, np.inf)
         if not self.shared or hessian is None:
             assert not isinstance(hessian, str)
             mixed = self.arrays.project(gradient, matrix)
             of_groups = None if hessian is None else self.arrays.project(hessian, matrix**2)
-            return Structure(mixed, of_groups, None, weight, unit)
+            return SplitGradients(mixed, of_groups, None, weight, unit)
         filled = None if sketch is None else sketch.mixtures
         mixed = self.arrays.project(gradient, matrix) if filled is None else filled
         curvature = self._mean_hessian(gradient, hessian, projection.share, sketch)
-        return Structure(mixed, None, curvature, weight, unit)
+        return SplitGradients(mixed, None, curvature, weight, unit)
 
     def _mean_hessian(
         self, gradient: FloatMatrix, hessian: FloatMatrix | str, share: FloatArray, sketch: Sketch | None

@@ -1,0 +1,65 @@
+// A task of the growth contract as Python puts it together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings/arrays.hpp"
+#include "growth/contract.hpp"
+
+namespace polyleaf {
+
+// Keeps the arrays alive that its task points into. What has to fit the table is checked where it is set; what has to
+// go together, where a grower takes the task.
+class TaskOfArrays {
+ public:
+  using Scores = nb::ndarray<double, nb::ndim<2>, nb::device::cpu>;
+
+  // The matrix must outlive the task.
+  TaskOfArrays(const BinnedMatrix& matrix, std::optional<Vector<double>> weight);
+
+  void set_leaf_gradients(RowMatrix<float> gradient, std::optional<RowMatrix<float>> hessian,
+                          const std::string& hessian_rule, Vector<double> unit,
+                          std::optional<Vector<std::int32_t>> label);
+  void set_split_gradients(RowMatrix<float> gradient, std::optional<RowMatrix<float>> hessian,
+                           std::optional<Vector<float>> curvature, Vector<double> gain_weight, Vector<double> unit);
+  // With weights of their own while splits are found, leaf values come from all rows.
+  void set_sample(Vector<std::uint32_t> rows, std::optional<Vector<double>> weight);
+  void set_features(std::optional<Vector<std::uint8_t>> mask, double level_share, double node_share, std::uint64_t key);
+  void set_interactions(Vector<std::int64_t> group_begin, Vector<std::int32_t> group_feature);
+  void set_monotone(Matrix<std::int8_t> sign);
+  void set_renewal(Vector<double> level, Matrix<double> y, Vector<std::int32_t> column,
+                   std::optional<RowMatrix<double>> cell_weight);
+  void set_raw(Scores raw);
+  void set_leaf_of_row(OutVector<std::uint32_t> leaf_of_row);
+  void set_learning_rate(double learning_rate) { task_.learning_rate = learning_rate; }
+  void set_output_gains(bool wanted) { task_.output_gains = wanted; }
+
+  // For a grower that takes dense gradients.
+  const GrowTask& dense(const GrowSettings& settings) const;
+  // For a grower that has the gradients of labels of so many rows and outputs.
+  const GrowTask& label_sparse(const GrowSettings& settings, std::size_t n_rows, std::size_t n_outputs) const;
+
+ private:
+  template <class Array>
+  auto keep(Array array) {
+    auto* data = array.data();
+    kept_.push_back(std::make_shared<Array>(std::move(array)));
+    return data;
+  }
+  template <class T>
+  const T* keep_rows(RowMatrix<T> array, std::size_t n_outputs, const char* name, std::size_t& stride);
+  template <class T>
+  const T* keep_vector(Vector<T> array, std::size_t size, const char* message);
+  void set_gradients(RowMatrix<float> gradient, std::optional<RowMatrix<float>> hessian, Gradients& out);
+
+  const BinnedMatrix& matrix_;
+  GrowTask task_;
+  int raw_outputs_ = 0, monotone_outputs_ = 0, renewed_outputs_ = 0;  // that those arrays have
+  std::vector<std::shared_ptr<void>> kept_;
+};
+
+}  // namespace polyleaf
