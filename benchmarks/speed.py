@@ -27,7 +27,7 @@ from systems import SYSTEMS, version
 from works import WORKS, Split, Work
 
 HERE = Path(__file__).resolve().parent
-OURS = "polyleaf"
+OURS, PACKED, QUANTIZED = "polyleaf", "polyleaf_packed", "lightgbm_quantized"
 DISTURBED = 0.1  # cores short, from which a measurement is called disturbed
 
 TITLES = {
@@ -35,10 +35,11 @@ TITLES = {
     "polyleaf_diagonal": "polyleaf, diagonal Hessian",
     "polyleaf_sketch": "polyleaf, sketch",
     "lightgbm": "LightGBM",
-    "lightgbm_quantized": "LightGBM quantized",
     "xgboost_multi": "XGBoost multi_output_tree",
     "xgboost": "XGBoost one per output",
     "catboost": "CatBoost",
+    "polyleaf_packed": "polyleaf, packed",
+    "lightgbm_quantized": "LightGBM quantized",
 }
 
 
@@ -109,7 +110,7 @@ def run_work(work: Work, split: Split, systems: list[str], options: Options) -> 
     if options.rows is not None:
         split = split.head(options.rows)
     if work.loss != "softmax":  # a Hessian of 1 is shared anyway
-        systems = [system for system in systems if system == OURS or not system.startswith(OURS)]
+        systems = [one for one in systems if one in (OURS, PACKED) or not one.startswith(OURS)]
     shape = (len(split.X_train), len(split.X_test), split.X_train.shape[1])
     result = WorkResult(work, shape, {system: [] for system in systems}, [])
     failed: set[str] = set()
@@ -168,41 +169,44 @@ def report(options: Options, run: list[str], results: list[WorkResult], notes: l
     if options.rows is not None:
         lines.append(f"- Only the first {options.rows} training rows: not comparable with full runs")
     lines += [f"- {note}" for note in notes]
-    lines += ["", *summary(options, results)]
+    full = [system for system in options.systems if system not in (PACKED, QUANTIZED)]
+    lines += ["", "## Seconds per round", "", *summary(full, OURS, results)]
+    if PACKED in options.systems:
+        at_random = [system for system in (OURS, PACKED, QUANTIZED) if system in options.systems]
+        heading = "## Seconds per round, gradients rounded at random"
+        lines += ["", heading, "", *summary(at_random, PACKED, results)]
     for result in results:
         lines += ["", *details(result)]
     return "\n".join(lines) + "\n"
 
 
-def summary(options: Options, results: list[WorkResult]) -> list[str]:
-    """Seconds per round of every system on every work, and polyleaf against the fastest of the others."""
+def summary(systems: list[str], ours: str, results: list[WorkResult]) -> list[str]:
+    """Seconds per round of these systems on every work, and ours against the fastest of the others."""
+    title = TITLES[ours]
     lines = [
-        "## Seconds per round",
+        f"In brackets: time of that system / time of {title} (above 1: {title} is faster).",
         "",
-        "In brackets: time of that system / time of polyleaf (above 1: polyleaf is faster).",
-        "",
-        table_row(["work", *(TITLES[s] for s in options.systems), "fastest peer / polyleaf"]),
-        table_row(["---"] + ["---:"] * (len(options.systems) + 1)),
+        table_row(["work", *(TITLES[s] for s in systems), f"fastest peer / {title}"]),
+        table_row(["---"] + ["---:"] * (len(systems) + 1)),
     ]
     for result in results:
-        medians = result.medians()
-        ours = medians.get(OURS)
+        seconds = {s: one.round_seconds for s, one in result.medians().items() if s in systems}
         cells = [result.work.name]
-        for system in options.systems:
-            if system not in medians:
+        for system in systems:
+            if system not in seconds:
                 cells.append("-")
                 continue
-            seconds = medians[system].round_seconds
-            comparison = "" if ours is None or system == OURS else f" ({ratio(seconds, ours.round_seconds)})"
-            cells.append(f"{seconds:.3g}{comparison}")
-        peers = [one.round_seconds for system, one in medians.items() if not system.startswith(OURS)]
-        cells.append(ratio(min(peers), ours.round_seconds) if ours is not None and peers else "-")
+            compare = ours in seconds and system != ours
+            comparison = f" ({ratio(seconds[system], seconds[ours])})" if compare else ""
+            cells.append(f"{seconds[system]:.3g}{comparison}")
+        peers = [time for system, time in seconds.items() if not system.startswith(OURS)]
+        cells.append(ratio(min(peers), seconds[ours]) if ours in seconds and peers else "-")
         lines.append(table_row(cells))
     return lines
 
 
 def details(result: WorkResult) -> list[str]:
-    """Everything measured on one work; each `x` is the figure before it, that system / polyleaf."""
+    """Everything measured on one work; each `x` is the figure before it, that system / its counterpart."""
     work = result.work
     train, test, features = result.shape
     loss = "cross entropy" if work.loss == "softmax" else "RMSE"
@@ -219,9 +223,8 @@ def details(result: WorkResult) -> list[str]:
         table_row(["---"] + ["---:"] * (len(header) - 1)),
     ]
     medians = result.medians()
-    ours = medians.get(OURS)
     for system, figures in medians.items():
-        against = ours if system != OURS else None
+        against = medians.get(PACKED if system == QUANTIZED else OURS) if system != OURS else None
         cells = [TITLES[system], *compared("round_seconds", ".3g", figures, against)]
         cells += [f"{100 * result.spread(system):.0f} %"]
         cells += [*compared("peak", ".0f", figures, against), f"{figures.peak_above_data:.0f}"]

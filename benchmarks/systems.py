@@ -54,6 +54,7 @@ class Polyleaf(System):
 
     package = "polyleaf"
     of_classifier: ClassVar[dict[str, Any]] = {"sketch": None}
+    histogram_precision: ClassVar[str] = "full"
 
     def train(self, X: Array, y: Array, warm_up: int, rounds: int) -> TrainingTime:
         # The estimator's fit does everything at once, so a round comes from a long and a short fit. The first
@@ -79,6 +80,7 @@ class Polyleaf(System):
             "min_samples_leaf": self.work.min_samples_leaf,
             "max_bins": self.work.max_bins,
             "reg_lambda": REG_LAMBDA,
+            "histogram_precision": self.histogram_precision,
             "n_jobs": self.threads,
         }
         if self.work.loss == "softmax":
@@ -101,6 +103,12 @@ class PolyleafSketch(Polyleaf):
     """Splits found on five mixtures of the outputs."""
 
     of_classifier: ClassVar[dict[str, Any]] = {"sketch": "random_projection"}
+
+
+class PolyleafPacked(Polyleaf):
+    """Sums of 20 bits where they suit, gradients rounded at random."""
+
+    histogram_precision = "packed"
 
 
 class LightGBM(System):
@@ -289,10 +297,11 @@ SYSTEMS: dict[str, type[System]] = {
     "polyleaf_diagonal": PolyleafDiagonal,
     "polyleaf_sketch": PolyleafSketch,
     "lightgbm": LightGBM,
-    "lightgbm_quantized": LightGBMQuantized,
     "xgboost_multi": XGBoostMulti,
     "xgboost": XGBoost,
     "catboost": CatBoost,
+    "polyleaf_packed": PolyleafPacked,
+    "lightgbm_quantized": LightGBMQuantized,
 }
 
 

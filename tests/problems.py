@@ -45,10 +45,10 @@ def random_problem(
     "sparse" adds sparse leaves of both modes, k from 1 to the number of outputs. "exact" and "exact_leaf"
     take the gradient p - y and the full Hessian diag(p) - p p^T of a softmax over 2-6 outputs whose
     probabilities p are multiples of 2**-10: nothing is rounded, and the Hessian is a true one. "constrained"
-    adds monotone constraints, interaction constraints or both. "packed" has so many rows and channels that
-    the core packs three of them into a number (quantize/payload.hpp), and numbers that are exact on its
-    coarser grid. "grouped" has neighbouring features of so few bins, and so many rows, that the core visits
-    the combinations of their bins (table/visited_cells.hpp); a few of these problems are packed as well.
+    adds monotone constraints, interaction constraints or both. "packed" has so many channels that the
+    core packs three of them into a number where asked to (quantize/payload.hpp), and numbers that are exact
+    on its coarser grid. "grouped" has neighbouring features of so few bins, and so many rows, that the core
+    visits the combinations of their bins (table/visited_cells.hpp); a few of these can be packed as well.
     "many_bins" has 32 to 200 bins a feature, and features that are nearly as good as others.
     """
     rng = np.random.default_rng(seed)
@@ -249,10 +249,13 @@ def _draw_dense(rng: np.random.Generator) -> Problem:
 
 
 def _draw_packed(rng: np.random.Generator) -> Problem:
-    """8,192 rows and a few more, 17 to 24 channels; multiples of 1/8."""
-    n, m = int(rng.integers(8192, 8300)), int(rng.integers(1, 5))
+    """Some 8,192 rows, or fewer; 17 to 24 channels, once or twice; multiples of 1/8."""
+    n = int(rng.integers(8092, 8292) if rng.random() < 0.5 else rng.integers(40, 3000))
+    m = int(rng.integers(1, 5))
     diagonal = rng.random() < 0.7
     d = int(rng.integers(8, 12) if diagonal else rng.integers(16, 24))
+    if rng.random() < 0.2:
+        d = 2 * d
     columns = [_draw_column(rng, n, int(rng.choice([4, 16, 64]))) for _ in range(m)]
     codes = np.stack([column[0] for column in columns], axis=1)
     effect = rng.normal(size=d) * (codes[:, [0]] > np.median(codes[:, 0]))
@@ -321,6 +324,12 @@ def _draw_many_bins(rng: np.random.Generator) -> Problem:
         weight=rng.integers(1, 5, size=n).astype(np.float64) if rng.random() < 0.3 else None,
         rules=_draw_rules(rng, m, d),
     )
+
+
+def has_numbers_of_packed_sums(problem: Problem) -> bool:
+    """Whether rounding to the grid of packed sums changes none of the problem's numbers."""
+    numbers = [problem.gradient] if problem.hessian is None else [problem.gradient, problem.hessian]
+    return all((np.abs(one) * 8).sum(axis=0).max() < 2**19 and (one * 8 % 1 == 0).all() for one in numbers)
 
 
 def _with_sparse_leaves(rng: np.random.Generator, problem: Problem) -> Problem:

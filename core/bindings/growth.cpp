@@ -81,6 +81,12 @@ void bind_settings(nb::module_& m) {
             expect(value >= 1, "n_threads: 1 or more");
             s.n_threads = value;
           })
+      .def_prop_rw(
+          "histogram_precision", [](const GrowSettings& s) { return s.packed_sums ? "packed" : "full"; },
+          [](GrowSettings& s, const std::string& value) {
+            expect(value == "full" || value == "packed", "histogram_precision: full or packed");
+            s.packed_sums = value == "packed";
+          })
       .def_rw("histogram_bytes", &GrowSettings::histogram_bytes);
   bind_rule(settings, "min_split_gain", &Rules::min_split_gain);
   bind_rule(settings, "min_child_weight", &Rules::min_child_weight);
@@ -159,17 +165,19 @@ void bind_growth(nb::module_& m) {
   bind_task(m);
   m.def(
       "fixed_point",
-      [](const std::optional<Vector<double>>& weight, std::size_t n_rows, int n_outputs, bool diagonal, bool shared) {
+      [](const std::optional<Vector<double>>& weight, std::size_t n_rows, int n_outputs, bool diagonal, bool shared,
+         bool packed_sums) {
         expect(n_outputs > 0, "n_outputs: at least 1");
         const double* weights = data_or_null(weight, n_rows, "weight: one value per row");
         const HessianKind kind = diagonal ? HessianKind::kDiagonal
                                  : shared ? HessianKind::kShared
                                           : HessianKind::kCount;
-        const PayloadLayout layout = lay_out_payload(n_outputs, kind, n_rows, weights != nullptr);
+        const PayloadLayout layout =
+            lay_out_payload(n_outputs, kind, packed_sums && can_pack(n_rows, weights != nullptr));
         const FixedPoint grid(weights, n_rows, layout.sum_bits(), layout.packed);
         return std::make_tuple(grid.limit, grid.weight_unit, grid.unit(grid.total_weight), layout.packed);
       },
-      "weight"_a.none(), "n_rows"_a, "n_outputs"_a, "diagonal"_a, "shared"_a,
+      "weight"_a.none(), "n_rows"_a, "n_outputs"_a, "diagonal"_a, "shared"_a, "packed_sums"_a,
       "Largest sum of integers; unit of the weights, and of their sum; whether numbers are rounded at random.");
   m.attr("VISITED_NODE_BYTES") = sizeof(VisitedNode);
   nb::class_<VisitedTree>(m, "VisitedTree", "The best-first tree of nodes that a device has visited.")

@@ -13,8 +13,8 @@ GrownTree DenseGrower::grow(const GrowTask& task, const GrowSettings& settings) 
   const GradientBounds bounds = bounds_of(of_leaves, settings.n_threads);
   const bool same = gradients.gradient == of_leaves.gradient && gradients.hessian == of_leaves.hessian &&
                     gradients.weight == of_leaves.weight;
-  quantize(gradients, same ? bounds : bounds_of(gradients, settings.n_threads), settings.exact_splits(),
-           settings.n_threads, payload_);
+  quantize(gradients, same ? bounds : bounds_of(gradients, settings.n_threads),
+           {settings.exact_splits(), settings.packed_sums, settings.n_threads}, payload_);
   const std::vector<std::uint32_t>& rows = growth_.take_rows(task);
   const OutputTerms terms(payload_, settings.rules, gradients.gain_weight, gradients.unit);
   RootMoments moments;

@@ -22,7 +22,7 @@ int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
 }  // namespace
 
-PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, std::size_t n_rows, bool weighted) {
+PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, bool pack) {
   if (hessian == HessianKind::kFull) {
     const auto n_channels =
         static_cast<int>(1 + static_cast<std::size_t>(n_outputs) + triangle(static_cast<std::size_t>(n_outputs)));
@@ -35,7 +35,13 @@ PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, std::size_t n_
   }
   const int per_output = hessian == HessianKind::kDiagonal ? 2 : 1;
   const int extra = hessian == HessianKind::kShared ? 2 : 1;
-  PayloadLayout best;  // the fewest channels, then the fewest tiles
+  // The smallest row, then the fewest tiles. Where packed tiles of 24 are not the fewest channels, the scores of more
+  // tiles cost what the smaller row saves if outputs have Hessians of their own: 11 outputs are scored as 16.
+  const auto size = [&](const PayloadLayout& layout) {
+    if (hessian == HessianKind::kDiagonal) return layout.n_channels();
+    return static_cast<std::size_t>(layout.n_tiles) * layout.row_size();
+  };
+  PayloadLayout best;
   for (int width = PayloadLayout::kMaxWidth; width >= PayloadLayout::kLane; width -= PayloadLayout::kLane) {
     const int most_outputs = (width - extra) / per_output;
     PayloadLayout layout;
@@ -45,9 +51,9 @@ PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, std::size_t n_
     layout.outputs_per_tile = (n_outputs + layout.n_tiles - 1) / layout.n_tiles;
     layout.n_tiles = (n_outputs + layout.outputs_per_tile - 1) / layout.outputs_per_tile;  // none empty
     layout.width = round_up(layout.outputs_per_tile * per_output + extra, PayloadLayout::kLane);
-    if (best.n_tiles == 0 || layout.n_channels() < best.n_channels()) best = layout;
+    layout.packed = pack && layout.width == kPackedWidth;
+    if (best.n_tiles == 0 || size(layout) < size(best)) best = layout;
   }
-  best.packed = best.width == kPackedWidth && !weighted && n_rows >= kLeastPackedRows && n_rows <= kMostPackedRows;
   return best;
 }
 
@@ -209,20 +215,22 @@ void quantize_tiles(const Gradients& in, const Scales& scales, int n_threads, Pa
 
 }  // namespace
 
-void quantize(const Gradients& in, const GradientBounds& bounds, bool full, int n_threads, Payload& payload) {
+void quantize(const Gradients& in, const GradientBounds& bounds, const QuantizeSettings& settings, Payload& payload) {
+  const bool full = settings.full_hessian;
   const HessianKind kind = full                                              ? HessianKind::kFull
                            : in.hessian != nullptr                           ? HessianKind::kDiagonal
                            : in.weight != nullptr || in.curvature != nullptr ? HessianKind::kShared
                                                                              : HessianKind::kCount;
   const std::size_t n = in.n_rows;
   const auto d = static_cast<std::size_t>(in.n_outputs);
-  payload.layout = lay_out_payload(in.n_outputs, kind, n, in.weight != nullptr);
+  payload.layout = lay_out_payload(in.n_outputs, kind, settings.pack && can_pack(n, in.weight != nullptr));
   payload.n_rows = n;
   const std::size_t size = n * static_cast<std::size_t>(payload.layout.n_tiles) * payload.layout.row_size();
   if (payload.data.size() != size) payload.data = Buffer<std::int32_t>(size);
 
   const std::size_t n_entries = full ? triangle(d) : kind == HessianKind::kDiagonal ? d : 0;
-  const std::vector<double> total = sum_magnitudes(in, bounds, n_entries, n_threads, payload.hessian_is_positive);
+  const std::vector<double> total =
+      sum_magnitudes(in, bounds, n_entries, settings.n_threads, payload.hessian_is_positive);
   const FixedPoint grid(in.weight, n, payload.layout.sum_bits(), payload.layout.packed);
   Scales scales;
   scales.weight = 1.0 / grid.weight_unit;
@@ -242,9 +250,9 @@ void quantize(const Gradients& in, const GradientBounds& bounds, bool full, int 
     scales.shared = grid.weight_unit / unit;
   }
   if (full)
-    quantize_full(in, scales, n_threads, payload);
+    quantize_full(in, scales, settings.n_threads, payload);
   else
-    quantize_tiles(in, scales, n_threads, payload);
+    quantize_tiles(in, scales, settings.n_threads, payload);
 }
 
 }  // namespace polyleaf

@@ -22,9 +22,9 @@
 //   tile 0    | G0 G1 G2 G3 G4 G5 | n | w |                        row 0
 //               ...
 //
-// What a histogram costs is its stores. Where 20 bits are enough for sums, and channels would take 96 bytes, three of
-// them share 64 bits (kernels/histogram.hpp), and a row and a bin take one cache line of 64 bytes. Rounding is at
-// random then: to the nearest, what is below half a unit would be lost.
+// What a histogram costs is its stores. Where packed sums are asked for and 24 channels would take 96 bytes, sums have
+// 20 bits, three of them share 64 (kernels/histogram.hpp), and a row and a bin take one cache line of 64 bytes.
+// Rounding is at random then: to the nearest, what is below half a unit would be lost.
 #pragma once
 
 #include <cstdint>
@@ -71,11 +71,13 @@ struct PayloadLayout {
   std::size_t n_channels() const { return static_cast<std::size_t>(n_tiles) * static_cast<std::size_t>(width); }
 };
 
-// Of 20 bits this many rows leave two to the mean magnitude of a row's gradient. Fewer rows do not take long. Weights
-// need bits of their own.
-constexpr std::size_t kLeastPackedRows = 8192;
+// Whether sums of so many rows can be packed. Of 20 bits the largest number leaves two to the mean magnitude of a row's
+// gradient. Weights need bits of their own.
 constexpr std::size_t kMostPackedRows = 262144;
-PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, std::size_t n_rows, bool weighted);
+constexpr bool can_pack(std::size_t n_rows, bool weighted) { return n_rows <= kMostPackedRows && !weighted; }
+
+// `pack`: three channels share 64 bits where tiles have 24.
+PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, bool pack);
 
 struct GradientBounds;
 
@@ -113,9 +115,15 @@ class NodeRows {
   Buffer<std::int32_t> own_data_;          // rows are read as aligned vectors
 };
 
+struct QuantizeSettings {
+  bool full_hessian = false;
+  bool pack = false;  // sums are packed where they can be
+  int n_threads = 1;
+};
+
 // Throws std::overflow_error when a gradient or Hessian is not finite.
 // `bounds` are those of the gradients (quantize/bounds.hpp). `payload` is reused between rounds.
-// With `full` the payload holds full Hessians.
-void quantize(const Gradients& gradients, const GradientBounds& bounds, bool full, int n_threads, Payload& payload);
+void quantize(const Gradients& gradients, const GradientBounds& bounds, const QuantizeSettings& settings,
+              Payload& payload);
 
 }  // namespace polyleaf

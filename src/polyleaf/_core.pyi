@@ -43,6 +43,7 @@ class GrowSettings:
     sparse_leaves: int | None
     sparse_mode: str
     hessian: str
+    histogram_precision: str
     n_threads: int
     histogram_bytes: int
 
@@ -232,5 +233,10 @@ class VisitedTree:
     ) -> dict[str, npt.NDArray[Any]]: ...
 
 def fixed_point(
-    weight: npt.NDArray[np.float64] | None, n_rows: int, n_outputs: int, diagonal: bool, shared: bool
+    weight: npt.NDArray[np.float64] | None,
+    n_rows: int,
+    n_outputs: int,
+    diagonal: bool,
+    shared: bool,
+    packed_sums: bool,
 ) -> tuple[float, float, float, bool]: ...

@@ -69,6 +69,7 @@ RULES = {
     "subsample": st.sampled_from([0.3, 1.0]),
     "colsample_bytree": st.sampled_from([0.3, 1.0]),
     "multi_strategy": st.sampled_from(["multi_output_tree", "one_output_per_tree"]),
+    "histogram_precision": st.sampled_from(["full", "packed"]),
     "n_jobs": st.sampled_from([1, 2]),
     "random_state": st.just(0),
 }

@@ -333,9 +333,9 @@ def test_instruction_sets_give_the_same_bits(kind, weighted, instructions):
     assert_same_bits(expected, estimator(kind, **settings).fit(X, y, weight), X)
 
 
-@pytest.fixture(scope="module", params=[40, 8], ids=["40 bins", "8 bins"])
+@pytest.fixture(scope="module", params=["40 bins", "8 bins", "40 bins, packed", "8 bins, packed"])
 def ten_classes(request):
-    """So many rows and classes that three channels share a number (core/quantize/payload.hpp).
+    """So many classes that three channels share a number if asked to (core/quantize/payload.hpp).
 
     Of 8 bins, combinations are visited (core/table/visited_cells.hpp).
     """
@@ -344,19 +344,25 @@ def ten_classes(request):
     X[:, 0] = np.where(rng.random(9000) < 0.8, 0.0, X[:, 0])
     X[rng.random(X.shape) < 0.05] = np.nan
     y = np.nan_to_num(3 * X[:, 0] + X[:, 1] * X[:, 2]).astype(int) % 10
-    settings = {"n_estimators": 10, "max_depth": 7, "max_leaves": 50, "max_bins": request.param}
+    settings = {
+        "n_estimators": 10,
+        "max_depth": 7,
+        "max_leaves": 50,
+        "max_bins": int(request.param.split()[0]),
+    }
+    settings["histogram_precision"] = "packed" if "packed" in request.param else "full"
     return X, y, settings, estimator("multiclass", **settings).fit(X, y)
 
 
 @pytest.mark.parametrize("n_threads", [2, 3, 4, 7])
-def test_packed_sums_are_the_same_on_any_number_of_threads(ten_classes, n_threads):
+def test_sums_are_the_same_on_any_number_of_threads(ten_classes, n_threads):
     X, y, settings, expected = ten_classes
     assert_same_bits(expected, estimator("multiclass", **settings, n_jobs=n_threads).fit(X, y), X)
 
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
-def test_packed_sums_are_the_same_in_any_instruction_set(ten_classes, instructions):
+def test_sums_are_the_same_in_any_instruction_set(ten_classes, instructions):
     X, y, settings, expected = ten_classes
     if not _core.select_kernels(instructions):
         pytest.skip(f"this processor has no {instructions}")

@@ -337,14 +337,16 @@ def test_deep_trees(limit: dict[str, Any]) -> None:
     assert_same_forest(case.fit("cuda"), cpu)
 
 
+@pytest.mark.parametrize("precision", ["full", "packed"])
 @pytest.mark.parametrize("hessian", ["diagonal", "shared"])
 @pytest.mark.parametrize(
-    ("n_rows", "n_classes"), [(8191, 10), (8192, 10), (9000, 8), (9000, 20), (262_145, 9)]
+    ("n_rows", "n_classes"), [(900, 10), (9000, 8), (9000, 20), (9000, 45), (262_144, 10), (262_145, 10)]
 )
-def test_numbers_rounded_at_random(n_rows: int, n_classes: int, hessian: str) -> None:
+def test_numbers_rounded_at_random(n_rows: int, n_classes: int, hessian: str, precision: str) -> None:
     """Where the CPU packs three of them into 64 bits (core/quantize/payload.hpp), and just beyond."""
     table, scores = signal(n_rows, 5, n_classes)
     params = {"max_bins": 40, "hessian": hessian, "sketch": None, "n_estimators": 6}
+    params["histogram_precision"] = precision
     case = Case(C, with_gaps(table), scores.argmax(axis=1), params)
     assert_same_forest(case.fit("cuda"), case.fit("cpu"))
 

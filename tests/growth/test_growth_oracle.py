@@ -10,13 +10,14 @@ import pytest
 
 from growing import settings, task
 from oracle import Problem, grow_tree, score, sums
+from polyleaf import _core
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.binning import bin_table
 from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample
 from polyleaf.growth.tree import Tree
 from polyleaf.params.constraints import interaction_groups
-from problems import is_clear_cut, random_problem
+from problems import has_numbers_of_packed_sums, is_clear_cut, random_problem
 
 pytestmark = pytest.mark.cpu_only("it is the core that the oracle is compared with")
 
@@ -33,7 +34,13 @@ def bins_of(problem: Problem, n_threads: int = 1) -> BinnedMatrix:
     return bin_table(table_of(problem), problem.weight, 255, n_threads, categorical)
 
 
-def grow(problem: Problem, n_threads: int = 1, matrix: BinnedMatrix | None = None, **grower: int) -> Tree:
+def grow(
+    problem: Problem,
+    n_threads: int = 1,
+    matrix: BinnedMatrix | None = None,
+    precision: str = "full",
+    **grower: int,
+) -> Tree:
     rules = problem.rules
     matrix = bins_of(problem, n_threads) if matrix is None else matrix
     of_grower = settings(
@@ -47,6 +54,7 @@ def grow(problem: Problem, n_threads: int = 1, matrix: BinnedMatrix | None = Non
         sparse_leaves=rules.sparse_leaves,
         sparse_mode=rules.sparse_mode,
         hessian=rules.hessian,
+        histogram_precision=precision,
         n_threads=n_threads,
         **grower,
     )
@@ -118,13 +126,17 @@ def test_core_grows_the_oracles_tree(block: int) -> None:
 def test_packed_sums_grow_the_oracles_tree(block: int) -> None:
     for seed in range(10 * block, 10 * (block + 1)):
         problem = random_problem(seed, kind="packed")
-        assert_same_tree(problem, grow(problem, n_threads=1 + block % 3))
+        assert has_numbers_of_packed_sums(problem)
+        kind = (problem.hessian is not None, problem.weight is not None)
+        assert _core.fixed_point(None, len(problem.codes), problem.n_outputs, *kind, True)[3]
+        for precision in ("full", "packed"):
+            assert_same_tree(problem, grow(problem, n_threads=1 + block % 3, precision=precision))
 
 
 @pytest.mark.parametrize("block", range(8))
 def test_groups_of_features_grow_the_oracles_tree(block: int) -> None:
     """Also on a part of the rows of a larger table."""
-    n_grouped = 0
+    n_grouped = n_packed = 0
     for seed in range(10 * block, 10 * (block + 1)):
         problem = random_problem(seed, kind="grouped")
         n_threads = 1 + block % 3
@@ -132,6 +144,9 @@ def test_groups_of_features_grow_the_oracles_tree(block: int) -> None:
         groups = matrix.feature_groups()
         n_grouped += len(np.unique(groups)) < len(groups) and groups[0] >= 0
         assert_same_tree(problem, grow(problem, n_threads, matrix))
+        if has_numbers_of_packed_sums(problem):
+            n_packed += 1
+            assert_same_tree(problem, grow(problem, n_threads, matrix, "packed"))
         n = len(problem.codes)
         twice = replace(
             problem,
@@ -141,6 +156,7 @@ def test_groups_of_features_grow_the_oracles_tree(block: int) -> None:
         last = bins_of(twice, n_threads).take(np.arange(n, 2 * n, dtype=np.uint32), n_threads)
         assert_same_tree(problem, grow(problem, n_threads, last))
     assert n_grouped >= 5
+    assert n_packed >= 1
 
 
 @pytest.mark.parametrize("block", range(8))

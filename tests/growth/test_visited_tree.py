@@ -588,13 +588,13 @@ WEIGHTS = {
 def test_the_grid_follows_from_the_weights(name: str) -> None:
     weight = WEIGHTS[name]
     n_rows = 1_000_000 if weight is None else len(weight)
-    assert _core.fixed_point(weight, n_rows, 3, True, False) == (*expected_grid(weight, n_rows), False)
+    assert _core.fixed_point(weight, n_rows, 3, True, False, False) == (*expected_grid(weight, n_rows), False)
 
 
 def test_the_grid_keeps_sums_within_31_bits() -> None:
     for weight in WEIGHTS.values():
         n_rows = 77 if weight is None else len(weight)
-        limit, weight_unit, unit, _ = _core.fixed_point(weight, n_rows, 3, False, weight is not None)
+        limit, weight_unit, unit, _ = _core.fixed_point(weight, n_rows, 3, False, weight is not None, True)
         assert 0 < limit < 2**31
         assert math.log2(weight_unit).is_integer()
         if weight is not None:
@@ -602,35 +602,36 @@ def test_the_grid_keeps_sums_within_31_bits() -> None:
             assert np.abs(integers).sum() <= 2**31 - 1
 
 
-@pytest.mark.parametrize("n_rows", [8191, 8192, 262144, 262145])
+def widths_that_are_packed(diagonal: bool, shared: bool) -> set[int]:
+    """Numbers of outputs up to 100 of which docs/how-it-works.md says that "packed" packs their sums."""
+    if diagonal:
+        ranges = [(8, 11), (16, 22), (31, 33), (50, 55), (61, 66), (76, 77), (92, 99)]
+    elif shared:
+        ranges = [(15, 22), (31, 100)]
+    else:
+        ranges = [(16, 23), (32, 100)]
+    return {number for first, last in ranges for number in range(first, last + 1)}
+
+
+@pytest.mark.parametrize("n_rows", [1, 8191, 8192, 262144, 262145])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    ("n_outputs", "diagonal", "shared", "channels"),
-    [
-        (7, True, False, 15),
-        (8, True, False, 17),
-        (10, True, False, 21),
-        (11, True, False, 23),
-        (12, True, False, 25),
-        (15, False, True, 17),
-        (22, False, True, 24),
-        (23, False, True, 25),
-        (23, False, False, 24),
-    ],
-)
-def test_channels_that_are_packed_have_20_bits_and_are_rounded_at_random(
-    n_rows: int, weighted: bool, n_outputs: int, diagonal: bool, shared: bool, channels: int
+@pytest.mark.parametrize(("diagonal", "shared"), [(True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("asked", [False, True])
+def test_sums_that_are_packed_have_20_bits_and_are_rounded_at_random(
+    asked: bool, diagonal: bool, shared: bool, weighted: bool, n_rows: int
 ) -> None:
-    """As quantize/payload.hpp says: 17 to 24 channels, without weights, of some ten thousands of rows."""
+    """Only if asked for, without weights, of up to 262,144 rows, and where their width suits it."""
     weight = np.ones(n_rows) if weighted else None
-    limit, _, _, at_random = _core.fixed_point(weight, n_rows, n_outputs, diagonal, shared)
-    packed = 16 < channels <= 24 and 8192 <= n_rows <= 262144 and not weighted
-    assert at_random == packed
-    slack = n_rows / 2 * (2 if weighted or packed else 1) + 1
-    assert limit == 2.0 ** (20 if packed else 31) - 1 - slack
+    for n_outputs in range(1, 101):
+        grid = _core.fixed_point(weight, n_rows, n_outputs, diagonal, shared, asked)
+        suits = n_outputs in widths_that_are_packed(diagonal, shared)
+        packed = asked and not weighted and n_rows <= 262144 and suits
+        assert grid[3] == packed, n_outputs
+        slack = n_rows / 2 * (2 if weighted or packed else 1) + 1
+        assert grid[0] == 2.0 ** (20 if packed else 31) - 1 - slack
 
 
 @pytest.mark.parametrize("n_rows", [99, 101])
 def test_weights_of_another_number_of_rows_are_refused(n_rows: int) -> None:
     with pytest.raises(ValueError, match="weight: one value per row"):
-        _core.fixed_point(np.ones(100), n_rows, 3, False, True)
+        _core.fixed_point(np.ones(100), n_rows, 3, False, True, True)

@@ -306,6 +306,22 @@ def test_pickle_is_never_loaded(path):
     refused(path)
 
 
+@pytest.mark.parametrize("name", ["1-D", "str"])
+def test_a_file_of_before_a_parameter_has_its_default(name, path):
+    """Version 0.1 had no `histogram_precision`."""
+    model = fitted(name)
+    model.save_model(path)
+
+    def as_before(page):
+        del page["params"]["histogram_precision"]
+
+    forge(path, as_before)
+    loaded = load_model(path)
+    assert loaded.histogram_precision == "full"
+    assert loaded.get_params() == model.get_params() | {"device": "cpu"}
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
 # --- hostile metadata: well-formed files with a right checksum ----------------------------------------------
 
 

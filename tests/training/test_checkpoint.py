@@ -294,6 +294,7 @@ OTHER_PARAMETERS = {
     "early_stopping_rounds": 3,
     "eval_metric": "r2",
     "sketch": None,
+    "histogram_precision": "packed",
     "min_samples_leaf": 5,
 }
 
@@ -344,6 +345,14 @@ def test_parameters_that_are_new_had_their_default():
     note.check_params(params, "regressor")
     with pytest.raises(ValueError, match=r"subsample was 1, and is 0\.5 now"):
         note.check_params(params | {"subsample": 0.5}, "regressor")
+
+
+def test_a_run_of_before_packed_sums_were_a_parameter_goes_on_with_full_ones():
+    """Some of these runs had packed sums without being asked: nobody knows which."""
+    params = PolyleafRegressor().get_params()
+    described = describe_params(params)
+    del described["histogram_precision"]
+    read_back(described).check_params(params, "regressor")
 
 
 def read_back(params):

@@ -469,6 +469,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             sketch=resolve_sketch(params, loss_name, coding.n_outputs),
             sketch_size=count("sketch_size") or DEFAULT_SKETCH_SIZE,
             hessian=resolve_hessian(params, loss_name, coding.n_outputs),
+            histogram_precision=params["histogram_precision"],
             scale_targets=bool(params.get("scale_targets", False)),
             output_weight=output_weight_vector(params["output_weight"], coding.n_outputs),
             base_score=base_score_vector(params["base_score"], coding.n_outputs),

@@ -96,6 +96,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         warm_start: bool = False,
         categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
         importance_type: str = "gain",
+        histogram_precision: str = "full",
         device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -136,6 +137,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.warm_start = warm_start
         self.categorical_features = categorical_features
         self.importance_type = importance_type
+        self.histogram_precision = histogram_precision
         self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state

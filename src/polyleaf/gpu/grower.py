@@ -55,7 +55,7 @@ class GpuGrower:
         self._matrix = matrix
         self._settings = settings
         self._memory_bytes = memory_bytes
-        self._quantizer = Quantizer()
+        self._quantizer = Quantizer(settings.histogram_precision == "packed")
         self._levels: tuple[Layout, LevelGrower] | None = None
         self._weight: tuple[FloatArray | None, Any] = (None, None)
         self._weight_grid = constant_grids(1.0, matrix.n_rows, 1)

@@ -79,9 +79,17 @@ def check_problems(problems: int) -> None:
 
 
 class Quantizer:
-    """Makes payloads, and keeps their memory from round to round."""
+    """Makes payloads, and keeps their memory from round to round.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    packed_sums : bool
+        Whether numbers are rounded to the grid of packed sums where the CPU has these. They take no less
+        memory here: it is for the same trees.
+    """
+
+    def __init__(self, packed_sums: bool) -> None:
+        self._packed_sums = packed_sums
         self._data: Any = None
         self._one = cupy().ones(1)
         self._buffers: dict[str, Any] = {}
@@ -206,7 +214,8 @@ class Quantizer:
         """Return the grid of the CPU's payload of the same gradients; see `_core.fixed_point`."""
         diagonal = splits.hessian is not None
         shared = not diagonal and (splits.curvature is not None or weight is not None)
-        kind = (*splits.gradient.shape, diagonal, shared)
+        n_rows, n_outputs = splits.gradient.shape
+        kind = (n_rows, n_outputs, diagonal, shared, self._packed_sums)
         if self._grid is None or self._grid[0] is not weight or self._grid[1] != kind:
             self._grid = (weight, kind, _core.fixed_point(weight, *kind))
         return self._grid[2]

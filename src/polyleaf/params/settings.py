@@ -39,6 +39,7 @@ class Settings:
     sketch: str | None
     sketch_size: int
     hessian: str
+    histogram_precision: str
     scale_targets: bool
     output_weight: npt.NDArray[np.float64] | None
     base_score: npt.NDArray[np.float64] | None

@@ -394,6 +394,17 @@ PARAMETERS: tuple[Parameter, ...] = (
         "rows they tell apart, or their number.",
     ),
     Parameter(
+        "histogram_precision",
+        Choice(("full", "packed")),
+        "full",
+        'Bits of the sums that splits are found on. "full": 31 and a sign. "packed": 20 and a sign, three of '
+        "them in a number of 64, which makes rounds up to a quarter shorter: with 8 to 11 or 16 to 22 "
+        "outputs that have Hessians of their own, with 16 to 22 or 32 and more that have not. Numbers are "
+        "rounded at random by a hash of row and number, so that the order of the rows counts. Rows with "
+        "weights, more than 262,144 of them, other numbers of outputs and sparse labels have full sums all "
+        "the same.",
+    ),
+    Parameter(
         "device",
         Choice(("cpu", "cuda")),
         "cpu",
