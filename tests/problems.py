@@ -35,7 +35,7 @@ Kind = Literal["dense", "sparse", "exact", "exact_leaf"]
 def random_problem(
     seed: int,
     margin: float = 1e-9,
-    kind: Kind | Literal["constrained", "packed", "grouped", "many_bins"] = "dense",
+    kind: Kind | Literal["constrained", "packed", "combined", "many_bins"] = "dense",
 ) -> Problem:
     """A small problem with a clear-cut tree: 5-200 rows, 1-6 features, 1-12 outputs, up to 64 bins, ties.
 
@@ -47,15 +47,15 @@ def random_problem(
     probabilities p are multiples of 2**-10: nothing is rounded, and the Hessian is a true one. "constrained"
     adds monotone constraints, interaction constraints or both. "packed" has so many channels that the
     core packs three of them into a number where asked to (quantize/payload.hpp), and numbers that are exact
-    on its coarser grid. "grouped" has neighbouring features of so few bins, and so many rows, that the core
-    visits the combinations of their bins (table/visited_cells.hpp); a few of these can be packed as well.
+    on its coarser grid. "combined" has neighbouring features of so few bins, and so many rows, that the core
+    visits the combinations of their bins (table/feature_combinations.hpp); a few of these can be packed, too.
     "many_bins" has 32 to 200 bins a feature, and features that are nearly as good as others.
     """
     rng = np.random.default_rng(seed)
     while True:
-        draw = {"packed": _draw_packed, "grouped": _draw_grouped, "many_bins": _draw_many_bins}
+        draw = {"packed": _draw_packed, "combined": _draw_combined, "many_bins": _draw_many_bins}
         problem = draw.get(kind, _draw_dense)(rng)
-        if kind in ("packed", "grouped", "many_bins"):
+        if kind in ("packed", "combined", "many_bins"):
             if rng.random() < 0.2:
                 problem = _with_sparse_leaves(rng, problem)
         elif kind == "sparse":
@@ -272,7 +272,7 @@ def _draw_packed(rng: np.random.Generator) -> Problem:
     )
 
 
-def _draw_grouped(rng: np.random.Generator) -> Problem:
+def _draw_combined(rng: np.random.Generator) -> Problem:
     """Two to nine features of up to eight bins; each is like its neighbour in most rows, or in few."""
     problem = _draw_packed(rng)
     n = len(problem.codes)

@@ -24,16 +24,17 @@ BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& 
   return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), categories, n_threads), n_threads);
 }
 
-nb::object groups_of_features(const BinnedMatrix& matrix) {
-  std::vector<std::int32_t> group_of(matrix.features.size(), -1);
-  std::int32_t n_groups = 0;
+nb::object combinations_of_features(const BinnedMatrix& matrix) {
+  std::vector<std::int32_t> combination_of(matrix.features.size(), -1);
+  std::int32_t number = 0;
   for (const FeatureTile& tile : matrix.tiles) {
-    if (tile.groups.cells.empty()) continue;
-    for (std::size_t group = 0; group < tile.groups.size(); ++group, ++n_groups)
-      for (std::uint32_t position = tile.groups.first[group]; position < tile.groups.first[group + 1]; ++position)
-        group_of[static_cast<std::size_t>(tile.features[position])] = n_groups;
+    const FeatureCombinations& combinations = tile.combinations;
+    if (combinations.cells.empty()) continue;
+    for (std::size_t at = 0; at < combinations.size(); ++at, ++number)
+      for (std::uint32_t position = combinations.first[at]; position < combinations.first[at + 1]; ++position)
+        combination_of[static_cast<std::size_t>(tile.features[position])] = number;
   }
-  return to_numpy(std::move(group_of));
+  return to_numpy(std::move(combination_of));
 }
 
 BinnedMatrix make_table_of_cuts(const nb::list& cuts, const Vector<std::uint8_t>& has_missing) {
@@ -129,8 +130,8 @@ void bind_table(nb::module_& m) {
           },
           "feature"_a, "The category of each bin; none of a numeric feature.")
       .def("codes", &training_codes, "Codes of the training rows, rows x features; missing is the last bin.")
-      .def("feature_groups", &groups_of_features,
-           "Per feature, the group whose combinations of bins histograms may visit as one; -1: none.")
+      .def("feature_combinations", &combinations_of_features,
+           "Per feature, the number of the combination of neighbours that histograms may sum as one; -1: none.")
       .def(
           "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode_table(x, b, n_threads); },
           "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.")

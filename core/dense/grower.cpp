@@ -20,7 +20,7 @@ GrownTree DenseGrower::grow(const GrowTask& task, const GrowSettings& settings) 
   RootMoments moments;
   if (task.matrix->has_categories()) moments = root_moments(gradients, rows, settings.n_threads);
   HistogramSearch search(
-      *task.matrix, payload_, settings.rules, terms, rows,
+      *task.matrix, terms, rows,
       {settings.sparse, task.features, settings.histogram_bytes, settings.n_threads, moments, task.monotone},
       histograms_);
   DenseLeafFiller filler(task, settings, bounds, payload_);

@@ -4,14 +4,38 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/score.hpp"
+#include "kernels/steps.hpp"
 
 namespace polyleaf {
 
-// All bins of one feature, whose candidates are not listed: what `highest_estimate` needs besides.
+// What the rules need of the outputs of a tile, padded to 32 outputs, and the node's sums of it.
+struct FloatTerms {
+  const float* factor;        // relative to the largest of all outputs, padded with 0
+  const float* hessian_unit;  // padded with 0
+  const float* lambda;        // padded with 1
+  int n_outputs;
+  int hessian_channel;
+  const std::int32_t* totals;
+};
+
+// The listed candidates of one feature.
+struct EstimateTile {
+  StepSums sums;
+  const Step* steps;
+  std::size_t n_steps;
+  FloatTerms terms;
+  const double* inverse_left;  // as in ScanTile (kernels/score.hpp)
+  const double* inverse_right;
+  float* estimated;  // 2 per step, added to
+};
+
+// All bins of one feature, whose candidates are not listed.
 struct BinsTile {
-  ScanTile terms;  // its histogram begins with the feature's first bin; steps and what is given per step is not used
+  const std::int32_t* bins;
   std::size_t n_bins;
+  const std::int32_t* missing;  // the missing bin's; null: the feature has none
+  int width;                    // channels
+  FloatTerms terms;
   int count_channel;
   int weight_channel;
   std::int32_t least_rows;  // of a child
@@ -25,7 +49,7 @@ struct BinsTile {
 // Without L1 regularisation, and with moderate terms.
 struct EstimateKernels {
   // Returns the highest of the estimates added to; 0 where no candidate is allowed.
-  float (*estimate)(const ScanTile& tile);
+  float (*estimate)(const EstimateTile& tile);
   // The highest estimate of any candidate of a feature; 0: none is allowed. Candidates that stay below the bar by more
   // than an estimate's error need not be looked at.
   float (*highest_estimate)(const BinsTile& tile);

@@ -8,7 +8,7 @@ namespace polyleaf {
 namespace POLYLEAF_ISA {
 namespace {
 
-constexpr std::size_t kLineCells = 64 / sizeof(std::uint16_t);  // of a sparse tile in a cache line
+constexpr std::size_t kLineCells = 64 / sizeof(std::uint16_t);  // in a cache line
 
 void quantize_run(const float* values, const double* scale, int n, bool weighted, double weight, std::int32_t* out) {
   if (weighted) {
@@ -93,17 +93,17 @@ void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
 }
 
 template <class Vector, class Code, bool Some>
-void accumulate_dense(const AccumulateTile& t) {
+void add_rows_of_codes(const RowsToAdd& r, const TileCodes& t) {
   constexpr std::size_t kStride = Vector::kStride;
-  // Copies: what is stored below could be a part of `t`, for all the compiler knows.
+  // Copies: what is stored below could be a part of `r` or `t`, for all the compiler knows.
   const Code* codes = static_cast<const Code*>(t.codes);
-  const std::int32_t* payload = t.payload.data;
+  const std::int32_t* payload = r.payload.data;
   const std::uint32_t* slot_begin = t.slot_begin;
   const std::uint32_t* positions = t.positions;
-  const std::uint32_t* rows = t.rows;
-  std::int32_t* histogram = t.histogram;
+  const std::uint32_t* rows = r.rows;
+  std::int32_t* histogram = r.histogram;
   const std::size_t k = t.n_features;
-  const std::size_t n_rows = t.n_rows;
+  const std::size_t n_rows = r.n_rows;
   const std::size_t n_positions = t.n_positions;
   for (std::size_t i = 0; i < n_rows; ++i) {
     const std::size_t row = rows[i];
@@ -126,53 +126,61 @@ void accumulate_dense(const AccumulateTile& t) {
 }
 
 template <class Vector>
-void accumulate_sparse(const AccumulateTile& t) {
+void add_rows_of_cells(const RowsToAdd& r, const TileCells& t) {
   constexpr std::size_t kStride = Vector::kStride;
-  const std::int32_t* payload = t.payload.data;
+  const std::int32_t* payload = r.payload.data;
   const std::uint32_t* row_begin = t.row_begin;
-  const std::uint16_t* cells = t.cells;
-  const std::uint32_t* rows = t.rows;
-  std::int32_t* histogram = t.histogram;
-  const std::size_t n_rows = t.n_rows;
-  const std::size_t cells_ahead = t.cell_lines * kLineCells;
+  const std::uint16_t* slots = t.slots;
+  const std::uint32_t* rows = r.rows;
+  std::int32_t* histogram = r.histogram;
+  const std::size_t n_rows = r.n_rows;
+  const std::size_t cells_ahead = t.lines * kLineCells;
   for (std::size_t i = 0; i < n_rows; ++i) {
     const std::size_t row = rows[i];
     if (i + kAhead < n_rows) {
       const std::size_t next = rows[i + kAhead];
-      for (std::size_t e = 0; e < cells_ahead; e += kLineCells) __builtin_prefetch(cells + row_begin[next] + e);
+      for (std::size_t e = 0; e < cells_ahead; e += kLineCells) __builtin_prefetch(slots + row_begin[next] + e);
       Vector::prefetch(payload + next * kStride);
     }
     if (i + 2 * kAhead < n_rows) __builtin_prefetch(row_begin + rows[i + 2 * kAhead]);
     const Vector vector(payload + row * kStride);
     const std::uint32_t end = row_begin[row + 1];
-    for (std::uint32_t e = row_begin[row]; e < end; ++e) vector.add_to(histogram + cells[e] * kStride);
+    for (std::uint32_t e = row_begin[row]; e < end; ++e) vector.add_to(histogram + slots[e] * kStride);
   }
 }
 
-template <class Vector>
-void accumulate_rows(const AccumulateTile& t) {
-  if (t.row_begin != nullptr)
-    accumulate_sparse<Vector>(t);
-  else if (t.positions != nullptr)
-    t.wide ? accumulate_dense<Vector, std::uint16_t, true>(t) : accumulate_dense<Vector, std::uint8_t, true>(t);
-  else
-    t.wide ? accumulate_dense<Vector, std::uint16_t, false>(t) : accumulate_dense<Vector, std::uint8_t, false>(t);
+// Calls body(VectorType of the rows).
+template <class Body>
+void with_vectors(int width, bool packed, Body&& body) {
+  packed ? body(VectorType<PackedVector>()) : with_rows(width, body);
 }
 
-void accumulate(const AccumulateTile& t) {
-  if (t.payload.packed) return accumulate_rows<PackedVector>(t);
-  with_rows(t.payload.width, [&](auto type) { accumulate_rows<typename decltype(type)::type>(t); });
+void add_codes(const RowsToAdd& r, const TileCodes& t) {
+  with_vectors(r.payload.width, r.payload.packed, [&](auto type) {
+    using Vector = typename decltype(type)::type;
+    if (t.positions != nullptr)
+      t.wide ? add_rows_of_codes<Vector, std::uint16_t, true>(r, t)
+             : add_rows_of_codes<Vector, std::uint8_t, true>(r, t);
+    else
+      t.wide ? add_rows_of_codes<Vector, std::uint16_t, false>(r, t)
+             : add_rows_of_codes<Vector, std::uint8_t, false>(r, t);
+  });
+}
+
+void add_cells(const RowsToAdd& r, const TileCells& t) {
+  with_vectors(r.payload.width, r.payload.packed,
+               [&](auto type) { add_rows_of_cells<typename decltype(type)::type>(r, t); });
 }
 
 // Feature by feature, the last one first: its bins are summed over the combinations of the features before, and these
-// over its bins, which leaves a group without it.
+// over its bins, which leaves a combination without it.
 template <class Vector>
-void sum_group(const GroupTile& t, std::size_t group) {
+void sum_combination(const CombinationTile& t, std::size_t at) {
   constexpr std::size_t kStride = Vector::kStride;
-  std::int32_t* left = t.combinations + t.group_begin[group] * kStride;
-  std::size_t n_left = t.group_begin[group + 1] - t.group_begin[group];
-  const std::uint32_t first = t.first[group];
-  for (std::uint32_t position = t.first[group + 1] - 1; position > first; --position) {
+  std::int32_t* left = t.sums + t.begin[at] * kStride;
+  std::size_t n_left = t.begin[at + 1] - t.begin[at];
+  const std::uint32_t first = t.first[at];
+  for (std::uint32_t position = t.first[at + 1] - 1; position > first; --position) {
     const std::size_t n_bins = t.slot_begin[position + 1] - t.slot_begin[position];
     std::int32_t* bins = t.histogram + t.slot_begin[position] * kStride;
     n_left /= n_bins;
@@ -198,11 +206,10 @@ void sum_group(const GroupTile& t, std::size_t group) {
     Vector(left + b * kStride).store(t.histogram + (t.slot_begin[first] + b) * kStride);
 }
 
-void sum_groups(const GroupTile& t) {
-  const auto sum = [&](auto type) {
-    for (std::size_t group = 0; group < t.n_groups; ++group) sum_group<typename decltype(type)::type>(t, group);
-  };
-  t.packed ? sum(VectorType<PackedVector>()) : with_rows(t.width, sum);
+void sum_combinations(const CombinationTile& t) {
+  with_vectors(t.width, t.packed, [&](auto type) {
+    for (std::size_t at = 0; at < t.size; ++at) sum_combination<typename decltype(type)::type>(t, at);
+  });
 }
 
 void sum_payload(const PayloadRows& payload, const std::uint32_t* rows, std::size_t n_rows, std::int32_t* out) {
@@ -240,8 +247,8 @@ void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::siz
 }  // namespace
 
 extern const HistogramKernels kHistogramKernels;
-const HistogramKernels kHistogramKernels = {quantize, accumulate, sum_payload, sum_groups,
-                                            unpack,   subtract,   rest_of_bins};
+const HistogramKernels kHistogramKernels = {quantize,         add_codes, add_cells, sum_payload,
+                                            sum_combinations, unpack,    subtract,  rest_of_bins};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

@@ -44,41 +44,50 @@ struct QuantizeTile {
 };
 
 // One node's rows to be added to the histogram of one tile of features and one tile of outputs.
-struct AccumulateTile {
+struct RowsToAdd {
   PayloadRows payload;
   const std::uint32_t* rows;
   std::size_t n_rows;
+  std::int32_t* histogram;  // its bins are packed as the rows are
+};
+
+// Every cell of a tile of features, as its code.
+struct TileCodes {
   const void* codes;
   bool wide;
   std::size_t n_features;
   const std::uint32_t* slot_begin;
   const std::uint32_t* positions;  // the features to visit; null: all
   std::size_t n_positions;
-  const std::uint32_t* row_begin;  // sparse tiles: cells instead of codes
-  const std::uint16_t* cells;
-  std::size_t cell_lines;   // cache lines that the cells of most rows take
-  std::int32_t* histogram;  // its bins are packed as the rows are
 };
 
-// Sums of the combinations of the bins of neighbouring features (table/visited_cells.hpp), to be made those of the
-// features.
-struct GroupTile {
-  std::int32_t* combinations;  // overwritten
+// The cells of a tile that are visited (table/visited_cells.hpp), as slots.
+struct TileCells {
+  const std::uint32_t* row_begin;
+  const std::uint16_t* slots;
+  std::size_t lines;  // cache lines that the cells of most rows take
+};
+
+// Sums of the combinations of the bins of neighbouring features (table/feature_combinations.hpp), to be made those of
+// the features.
+struct CombinationTile {
+  std::int32_t* sums;  // overwritten
   int width;
   bool packed;
-  std::size_t n_groups;
-  const std::uint32_t* first;        // position of a group's first feature; one more than groups
-  const std::uint32_t* group_begin;  // its slots among the combinations; one more than groups
-  const std::uint32_t* slot_begin;   // of the features
-  std::int32_t* histogram;           // of the features
+  std::size_t size;                 // combinations of features
+  const std::uint32_t* first;       // position of a combination's first feature; one more than there are
+  const std::uint32_t* begin;       // its slots among the sums; one more than there are
+  const std::uint32_t* slot_begin;  // of the features
+  std::int32_t* histogram;          // of the features
 };
 
 struct HistogramKernels {
   void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
-  void (*accumulate)(const AccumulateTile& tile);
+  void (*add_codes)(const RowsToAdd& rows, const TileCodes& codes);
+  void (*add_cells)(const RowsToAdd& rows, const TileCells& cells);
   // Adds the vectors of the rows to out.
   void (*sum_payload)(const PayloadRows& payload, const std::uint32_t* rows, std::size_t n_rows, std::int32_t* out);
-  void (*sum_groups)(const GroupTile& tile);
+  void (*sum_combinations)(const CombinationTile& tile);
   // Packed vectors, all or those of some rows, as kPackedWidth integers each.
   void (*unpack)(const std::int32_t* packed, const std::uint32_t* rows, std::size_t n, std::int32_t* out);
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);

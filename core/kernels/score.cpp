@@ -2,6 +2,7 @@
 
 #include "base/lanes.hpp"
 #include "base/row_vector.hpp"
+#include "kernels/step_reader.hpp"
 #include "rules/scoring.hpp"
 
 namespace polyleaf {
@@ -17,7 +18,7 @@ struct Totals {
 };
 
 template <bool HasAlpha, bool Moderate>
-void add_diagonal(const ScanTile& t, const Totals& total, const std::int32_t* left, double* score,
+void add_diagonal(const TileTerms& t, const Totals& total, const std::int32_t* left, double* score,
                   double* left_weight) {
   double lane[kLane] = {0};
   double weight[kLane] = {0};
@@ -41,9 +42,10 @@ void add_diagonal(const ScanTile& t, const Totals& total, const std::int32_t* le
   if (left_weight != nullptr) *left_weight += sum_lanes(weight);
 }
 
+// `inverse`: 1 / (H + lambda) of the left and of the right side.
 template <bool HasAlpha>
-void add_shared(const ScanTile& t, const Totals& total, const std::int32_t* left, double inverse_left,
-                double inverse_right, double* score) {
+void add_shared(const TileTerms& t, const Totals& total, const std::int32_t* left, const double (&inverse)[2],
+                double* score) {
   double lane_left[kLane] = {0};
   double lane_right[kLane] = {0};
   for (int j = 0; j < t.n_outputs; j += kLane) {
@@ -58,7 +60,7 @@ void add_shared(const ScanTile& t, const Totals& total, const std::int32_t* left
       lane_right[l] += t.factor[j + l] * (gr * gr);
     }
   }
-  *score += sum_lanes(lane_left) * inverse_left + sum_lanes(lane_right) * inverse_right;
+  *score += sum_lanes(lane_left) * inverse[0] + sum_lanes(lane_right) * inverse[1];
 }
 
 template <bool HasAlpha, bool Moderate>
@@ -68,36 +70,26 @@ void scan_candidates(const ScanTile& t) {
   alignas(64) std::int32_t with_missing[kMaxWidth + 2 * kLane] = {0};
   Totals total;
   for (int j = 0; j < kMaxWidth + kLane; ++j) {
-    total.gradient[j] = j < t.n_outputs ? t.totals[j] : 0;
-    total.hessian[j] = j < t.n_outputs && t.inverse_left == nullptr ? t.totals[t.hessian_channel + j] : 0;
+    total.gradient[j] = j < t.terms.n_outputs ? t.totals[j] : 0;
+    total.hessian[j] = j < t.terms.n_outputs && t.inverse_left == nullptr ? t.totals[t.terms.hessian_channel + j] : 0;
   }
-  alignas(64) std::int32_t missing_sum[kMaxWidth] = {0};
-  const std::int32_t* missing = t.missing;
-  if (t.histogram == nullptr) {
-    sum_rows_of_payload(t.payload, t.width, t.order + (t.n_rows - t.n_missing), t.n_missing, missing_sum);
-    missing = missing_sum;
-  }
-  std::uint32_t row = 0;
+  alignas(64) std::int32_t missing_room[kMaxWidth] = {0};
+  StepReader reader(t.sums);
+  const std::int32_t* missing = reader.missing_sums(missing_room);
   for (std::size_t s = 0; s < t.n_steps; ++s) {
-    if (t.histogram != nullptr) {
-      const std::int32_t* bin = t.histogram + t.steps[s].slot * static_cast<std::size_t>(t.width);
-      for (int c = 0; c < t.width; ++c) prefix[c] += bin[c];
-    } else {
-      sum_rows_of_payload(t.payload, t.width, t.order + row, t.steps[s].rows_end - row, prefix);
-      row = t.steps[s].rows_end;
-    }
+    reader.add_next(t.steps[s], prefix);
     for (int direction = 0; direction < 2; ++direction) {
       if (!(direction == 0 ? t.steps[s].right_allowed : t.steps[s].left_allowed)) continue;
       const std::int32_t* left = prefix;
       if (direction == 1) {
-        for (int c = 0; c < t.width; ++c) with_missing[c] = prefix[c] + missing[c];
+        for (int c = 0; c < t.sums.width; ++c) with_missing[c] = prefix[c] + missing[c];
         left = with_missing;
       }
       const std::size_t at = 2 * s + static_cast<std::size_t>(direction);
       if (t.inverse_left != nullptr)
-        add_shared<HasAlpha>(t, total, left, t.inverse_left[at], t.inverse_right[at], t.score + at);
+        add_shared<HasAlpha>(t.terms, total, left, {t.inverse_left[at], t.inverse_right[at]}, t.score + at);
       else
-        add_diagonal<HasAlpha, Moderate>(t, total, left, t.score + at,
+        add_diagonal<HasAlpha, Moderate>(t.terms, total, left, t.score + at,
                                          t.left_weight != nullptr ? t.left_weight + at : nullptr);
     }
   }
@@ -115,9 +107,9 @@ double terms_of(const TermsTile& t) {
   const std::int32_t* left = t.left;
   const std::int32_t* totals = t.totals;
   double lane[kLane] = {0};
-  for (int j = 0; j < t.n_outputs; j += kLane) {
-    const double* factor = t.factor + j;
-    const double* alpha = t.alpha + j;
+  for (int j = 0; j < t.terms.n_outputs; j += kLane) {
+    const double* factor = t.terms.factor + j;
+    const double* alpha = t.terms.alpha + j;
     // Reads past the outputs meet a factor of 0 and a lambda of 1.
     double sl[kLane], sr[kLane];
     for (int l = 0; l < kLane; ++l) {
@@ -127,10 +119,10 @@ double terms_of(const TermsTile& t) {
         sl[l] = gl * gl * t.inverse_left;
         sr[l] = gr * gr * t.inverse_right;
       } else {
-        const double hl = left[t.hessian_channel + j + l];
-        const double hr = static_cast<double>(totals[t.hessian_channel + j + l]) - hl;
-        sl[l] = score_term(gl, hl * t.hessian_unit[j + l] + t.lambda[j + l]);
-        sr[l] = score_term(gr, hr * t.hessian_unit[j + l] + t.lambda[j + l]);
+        const double hl = left[t.terms.hessian_channel + j + l];
+        const double hr = static_cast<double>(totals[t.terms.hessian_channel + j + l]) - hl;
+        sl[l] = score_term(gl, hl * t.terms.hessian_unit[j + l] + t.terms.lambda[j + l]);
+        sr[l] = score_term(gr, hr * t.terms.hessian_unit[j + l] + t.terms.lambda[j + l]);
       }
     }
     double* left_terms = t.left_terms + j;

@@ -4,44 +4,32 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/steps.hpp"
+
 namespace polyleaf {
 
-// A bin of one feature that holds rows of the node, in ascending order of bins.
-struct Step {
-  std::uint32_t slot;
-  std::uint32_t rows_end;  // without histogram: where its rows end in the feature's order of rows
-  bool right_allowed;      // "code <= bin" to the left, missing values to the right
-  bool left_allowed;       // the same with missing values to the left
+// What the rules need of the outputs of a tile, padded to whole lanes.
+struct TileTerms {
+  const double* factor;        // gain weight x unit^2, padded with 0
+  const double* hessian_unit;  // padded with 0
+  const double* lambda;        // padded with 1
+  const double* alpha;         // in gradient units, padded with 0
+  int n_outputs;
+  int hessian_channel;
 };
 
 // Sums, for each allowed candidate of one feature, the score terms of one tile of outputs (eq. 16).
 struct ScanTile {
-  const std::int32_t* histogram;  // slots of the feature tile; null: sums are taken from the rows
-  const std::int32_t* payload;    // vectors of the node's rows
-  const std::uint32_t* order;     // their places by ascending bin, those with missing values last
-  std::uint32_t n_rows;
-  std::uint32_t n_missing;
-  int width;
-  int n_outputs;
-  int hessian_channel;
+  StepSums sums;
   const Step* steps;
   std::size_t n_steps;
-  const std::int32_t* missing;  // the missing bin's vector of the histogram; null where the node has none
-  const std::int32_t* totals;   // the node's sums of this output tile
-  const double* factor;         // gain weight x unit^2 per output, padded with 0 to whole vectors
-  const double* hessian_unit;   // padded with 0
-  const double* lambda;         // padded with 1
-  const double* alpha;          // in gradient units, padded with 0
+  const std::int32_t* totals;  // the node's sums of this output tile
+  TileTerms terms;
   bool has_alpha;
   bool moderate;  // denominators H + lambda are positive, and their products within range
   // A Hessian shared by all outputs: 1 / (H + lambda) per candidate. Null: diagonal.
   const double* inverse_left;  // 2 per step: missing right, missing left
   const double* inverse_right;
-  // For `estimate`: the same in float32, factors relative to the largest, padded to 32 outputs.
-  const float* factor32;
-  const float* hessian_unit32;
-  const float* lambda32;
-  float* estimated;     // 2 per step, added to
   double* score;        // 2 per step, added to
   double* left_weight;  // 2 per step, sum over outputs of the left child's Hessian; null: not wanted
 };
@@ -50,12 +38,7 @@ struct ScanTile {
 struct TermsTile {
   const std::int32_t* left;    // sums of the left child
   const std::int32_t* totals;  // of the node
-  int n_outputs;
-  int hessian_channel;
-  const double* factor;  // as in ScanTile
-  const double* hessian_unit;
-  const double* lambda;
-  const double* alpha;
+  TileTerms terms;
   bool shared;  // the Hessian: 1 / (H + lambda) is given
   double inverse_left;
   double inverse_right;

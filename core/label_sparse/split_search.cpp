@@ -90,9 +90,9 @@ double LabelSplitSearch::compute_terms(const Compact& node, const std::int32_t* 
   TermsTile job{};
   job.left = left;
   job.totals = node.totals.data();
-  job.n_outputs = static_cast<int>(node.outputs.size());
-  job.factor = node.factor.data();
-  job.alpha = node.alpha.data();
+  job.terms.n_outputs = static_cast<int>(node.outputs.size());
+  job.terms.factor = node.factor.data();
+  job.terms.alpha = node.alpha.data();
   job.shared = true;
   job.inverse_left = inverse(left_weight);
   job.inverse_right = inverse(node.weight - left_weight);

@@ -11,52 +11,50 @@
 
 namespace polyleaf {
 
-CategoryFinder::CategoryFinder(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules,
-                               const OutputTerms& terms, const SplitFinder& finder, const JointScore* joint)
-    : matrix_(matrix), payload_(payload), rules_(rules), terms_(terms), finder_(finder), joint_(joint) {
+CategoryTerms::CategoryTerms(const BinnedMatrix& matrix, const OutputTerms& terms) : outputs(terms) {
   if (!matrix.has_categories()) return;
+  const Payload& payload = terms.payload;
   const PayloadLayout& layout = payload.layout;
   const auto d = static_cast<std::size_t>(layout.n_outputs);
   double largest = 0.0;
   for (std::size_t j = 0; j < d; ++j) {
     if (layout.hessian == HessianKind::kFull) {
       const std::size_t diagonal = triangle(j + 1) - 1;
-      gradient_channel_.push_back(1 + j);
-      hessian_channel_.push_back(1 + d + diagonal);
-      hessian_unit_.push_back(payload.hessian_unit[diagonal]);
-      factor_.push_back(payload.gradient_unit[j]);
+      gradient_channel.push_back(1 + j);
+      hessian_channel.push_back(1 + d + diagonal);
+      hessian_unit.push_back(payload.hessian_unit[diagonal]);
+      factor.push_back(payload.gradient_unit[j]);
     } else {
       const std::size_t per_tile = static_cast<std::size_t>(layout.outputs_per_tile);
       const std::size_t first = j / per_tile * static_cast<std::size_t>(layout.width);
-      const bool diagonal = layout.hessian == HessianKind::kDiagonal;
-      gradient_channel_.push_back(first + j % per_tile);
-      hessian_channel_.push_back(diagonal ? first + static_cast<std::size_t>(layout.hessian_channel()) + j % per_tile
-                                          : static_cast<std::size_t>(layout.weight_channel()));
-      hessian_unit_.push_back(payload.hessian_unit[diagonal ? j : 0]);
-      factor_.push_back(std::sqrt(terms.factor[j / per_tile * terms.padded + j % per_tile]));
+      gradient_channel.push_back(first + j % per_tile);
+      hessian_channel.push_back(terms.diagonal()
+                                    ? first + static_cast<std::size_t>(layout.hessian_channel()) + j % per_tile
+                                    : static_cast<std::size_t>(layout.weight_channel()));
+      hessian_unit.push_back(payload.hessian_unit[terms.diagonal() ? j : 0]);
+      factor.push_back(std::sqrt(terms.factor[terms.place(j)]));
     }
-    largest = std::max(largest, factor_.back());
+    largest = std::max(largest, factor.back());
   }
   if (largest > 0)
-    for (double& factor : factor_) factor /= largest;
-  smoothing_.assign(d, rules.reg_lambda);
+    for (double& one : factor) one /= largest;
+  smoothing.assign(d, terms.rules.reg_lambda);
 }
 
-void CategoryFinder::set_root(const std::int32_t* totals, const RootMoments& moments) {
-  const PayloadLayout& layout = payload_.layout;
-  std::vector<double> variance(smoothing_.size());
-  for (std::size_t j = 0; j < smoothing_.size(); ++j) {
-    const double hessian = std::max(totals[hessian_channel_[j]] * hessian_unit_[j], 0.0);
-    smoothing_[j] = rules_.reg_lambda + kCategorySmoothing * hessian / moments.weight;
+void CategoryTerms::set_root(const std::int32_t* totals, const RootMoments& moments) {
+  const Payload& payload = outputs.payload;
+  std::vector<double> variance(smoothing.size());
+  for (std::size_t j = 0; j < smoothing.size(); ++j) {
+    const double hessian = std::max(totals[hessian_channel[j]] * hessian_unit[j], 0.0);
+    smoothing[j] = outputs.rules.reg_lambda + kCategorySmoothing * hessian / moments.weight;
     double gain_weight = 1.0;
-    if (layout.hessian != HessianKind::kFull) {
-      const auto per_tile = static_cast<std::size_t>(layout.outputs_per_tile);
-      const double unit = payload_.gradient_unit[j];
-      gain_weight = terms_.factor[j / per_tile * terms_.padded + j % per_tile] / (unit * unit);
+    if (payload.layout.hessian != HessianKind::kFull) {
+      const double unit = payload.gradient_unit[j];
+      gain_weight = outputs.factor[outputs.place(j)] / (unit * unit);
     }
     variance[j] = hessian > 0 ? gain_weight * moments.squared_gradient[j] / hessian : 0.0;
   }
-  noise_ = CategoryNoise(variance);
+  noise = CategoryNoise(variance);
 }
 
 RootMoments root_moments(const Gradients& in, const std::vector<std::uint32_t>& rows, int n_threads) {
@@ -96,75 +94,75 @@ RootMoments root_moments(const Gradients& in, const std::vector<std::uint32_t>& 
 }
 
 // Lists the categories that hold rows of the node.
-void CategoryFinder::list(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram) const {
-  const auto width = static_cast<std::size_t>(payload_.layout.width);
-  const auto count_channel = static_cast<std::size_t>(payload_.layout.count_channel());
-  scan.bins.clear();
-  scan.begin.assign(1, 0);
+void CategoryFinder::list(const FeatureTile& tile, const std::int32_t* histogram) {
+  const auto width = static_cast<std::size_t>(outputs_.layout().width);
+  const auto count_channel = static_cast<std::size_t>(outputs_.layout().count_channel());
+  bins_.clear();
+  begin_.assign(1, 0);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    if (allowed(scan, tile, position)) {
+    if (allowed(tile, position)) {
       const std::int32_t* first = histogram + tile.slot_begin[position] * width + count_channel;
       for (std::uint32_t bin = 0; bin < bins_of(tile, position).n_value_bins; ++bin)
-        if (first[bin * width] > 0) scan.bins.push_back(bin);
+        if (first[bin * width] > 0) bins_.push_back(bin);
     }
-    scan.begin.push_back(scan.bins.size());
+    begin_.push_back(bins_.size());
   }
 }
 
-void CategoryFinder::reserve(Scan& scan, const FeatureTile& tile) const {
-  const std::size_t stride = payload_.layout.n_channels();
-  scan.sums.assign(scan.bins.size() * stride + PayloadLayout::kSlack, 0);
-  scan.missing.assign(tile.n_features() * stride + PayloadLayout::kSlack, 0);
+void CategoryFinder::reserve(const FeatureTile& tile) {
+  const std::size_t stride = outputs_.layout().n_channels();
+  sums_.assign(bins_.size() * stride + PayloadLayout::kSlack, 0);
+  missing_.assign(tile.n_features() * stride + PayloadLayout::kSlack, 0);
 }
 
-void CategoryFinder::add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const {
+void CategoryFinder::add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) {
   if (output_tile == 0) {
-    list(scan, tile, histogram);
-    reserve(scan, tile);
+    list(tile, histogram);
+    reserve(tile);
   }
-  const auto width = static_cast<std::size_t>(payload_.layout.width);
-  const std::size_t stride = payload_.layout.n_channels();
+  const auto width = static_cast<std::size_t>(outputs_.layout().width);
+  const std::size_t stride = outputs_.layout().n_channels();
   const std::size_t offset = static_cast<std::size_t>(output_tile) * width;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    if (!allowed(scan, tile, position)) continue;
+    if (!allowed(tile, position)) continue;
     const std::int32_t* first = histogram + tile.slot_begin[position] * width;
-    for (std::size_t i = scan.begin[position]; i < scan.begin[position + 1]; ++i)
-      std::copy_n(first + scan.bins[i] * width, width, scan.sums.data() + i * stride + offset);
+    for (std::size_t i = begin_[position]; i < begin_[position + 1]; ++i)
+      std::copy_n(first + bins_[i] * width, width, sums_.data() + i * stride + offset);
     const FeatureBins& bins = bins_of(tile, position);
     if (bins.has_missing)
-      std::copy_n(first + bins.missing_code() * width, width, scan.missing.data() + position * stride + offset);
+      std::copy_n(first + bins.missing_code() * width, width, missing_.data() + position * stride + offset);
   }
 }
 
-void CategoryFinder::add_rows(Scan& scan, const FeatureTile& tile, const NodeRows& rows) const {
+void CategoryFinder::list_rows(const FeatureTile& tile, const NodeRows& rows) {
   const std::size_t n_rows = rows.size();
-  const PayloadLayout& layout = payload_.layout;
+  const PayloadLayout& layout = outputs_.layout();
   const auto width = static_cast<std::size_t>(layout.width);
   const std::size_t stride = layout.n_channels();
-  scan.bins.clear();
-  scan.begin.assign(1, 0);
-  scan.index.assign(tile.n_slots(), 0);  // rows of a slot, then where its sums stand
+  bins_.clear();
+  begin_.assign(1, 0);
+  index_.assign(tile.n_slots(), 0);  // rows of a slot, then where its sums stand
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    if (allowed(scan, tile, position)) {
-      std::uint32_t* index = scan.index.data() + tile.slot_begin[position];
+    if (allowed(tile, position)) {
+      std::uint32_t* index = index_.data() + tile.slot_begin[position];
       for (std::size_t i = 0; i < n_rows; ++i) ++index[tile.code(rows.row(i), position)];
       for (std::uint32_t bin = 0; bin < bins_of(tile, position).n_value_bins; ++bin) {
         if (index[bin] == 0) continue;
-        index[bin] = static_cast<std::uint32_t>(scan.bins.size());
-        scan.bins.push_back(bin);
+        index[bin] = static_cast<std::uint32_t>(bins_.size());
+        bins_.push_back(bin);
       }
     }
-    scan.begin.push_back(scan.bins.size());
+    begin_.push_back(bins_.size());
   }
-  reserve(scan, tile);
+  reserve(tile);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    if (!allowed(scan, tile, position)) continue;
-    const std::uint32_t* index = scan.index.data() + tile.slot_begin[position];
+    if (!allowed(tile, position)) continue;
+    const std::uint32_t* index = index_.data() + tile.slot_begin[position];
     const std::uint32_t missing_code = bins_of(tile, position).missing_code();
     for (std::size_t i = 0; i < n_rows; ++i) {
       const std::uint32_t code = tile.code(rows.row(i), position);
       std::int32_t* to =
-          code == missing_code ? scan.missing.data() + position * stride : scan.sums.data() + index[code] * stride;
+          code == missing_code ? missing_.data() + position * stride : sums_.data() + index[code] * stride;
       for (int t = 0; t < layout.n_tiles; ++t, to += width)
         for (std::size_t c = 0; c < width; ++c) to[c] += rows.tile(t)[rows.place(i) * width + c];
     }
@@ -217,73 +215,73 @@ struct CategoryFinder::Vectors {
 // Orders n categories by their leaf values along the leading direction. What is left of a category's gradient at the
 // leaf value of all of them, divided by the root of its smoothed Hessian, is its vector: the square of an entry is what
 // the category would add to the score with a leaf of its own.
-void CategoryFinder::put_in_order(Scan& scan, std::size_t first, std::size_t n) const {
-  const std::size_t d = gradient_channel_.size();
-  const std::size_t stride = payload_.layout.n_channels();
-  const std::int32_t* sums = scan.sums.data() + first * stride;
-  scan.all.assign(stride, 0);
+void CategoryFinder::put_in_order(std::size_t first, std::size_t n) {
+  const std::size_t d = terms_.gradient_channel.size();
+  const std::size_t stride = outputs_.layout().n_channels();
+  const std::int32_t* sums = sums_.data() + first * stride;
+  all_.assign(stride, 0);
   for (std::size_t c = 0; c < n; ++c)
-    for (std::size_t e = 0; e < stride; ++e) scan.all[e] += sums[c * stride + e];
+    for (std::size_t e = 0; e < stride; ++e) all_[e] += sums[c * stride + e];
   std::vector<double> mean(d), scale(d);  // of all categories: - leaf value, root of the smoothed Hessian
   for (std::size_t j = 0; j < d; ++j) {
-    const double total = scan.all[hessian_channel_[j]] * hessian_unit_[j];
-    mean[j] = total > 0 ? scan.all[gradient_channel_[j]] / total : 0.0;
-    scale[j] = std::sqrt(std::max(total + smoothing_[j], 0.0));
+    const double total = all_[terms_.hessian_channel[j]] * terms_.hessian_unit[j];
+    mean[j] = total > 0 ? all_[terms_.gradient_channel[j]] / total : 0.0;
+    scale[j] = std::sqrt(std::max(total + terms_.smoothing[j], 0.0));
   }
   // Entries, and their quotients by the root of the smoothed Hessian: parts of the leaf value.
-  scan.vectors.resize(n * d);
-  scan.values.resize(n * d);
-  scan.hessian.assign(n, 0.0);
-  const bool shared = hessian_channel_.front() == hessian_channel_.back();  // and so is the smoothing
+  vectors_.resize(n * d);
+  values_.resize(n * d);
+  hessian_.assign(n, 0.0);
+  const bool shared = terms_.hessian_channel.front() == terms_.hessian_channel.back();  // and so is the smoothing
   for (std::size_t c = 0; c < n; ++c) {
     const std::int32_t* of_category = sums + c * stride;
     double hessian = 0.0, inverse = 0.0;
     for (std::size_t j = 0; j < d; ++j) {
       if (j == 0 || !shared) {
-        hessian = of_category[hessian_channel_[j]] * hessian_unit_[j];
-        const double denominator = hessian + smoothing_[j];
+        hessian = of_category[terms_.hessian_channel[j]] * terms_.hessian_unit[j];
+        const double denominator = hessian + terms_.smoothing[j];
         inverse = denominator > 0 ? 1 / std::sqrt(denominator) : 0.0;
-        scan.hessian[c] += hessian;
+        hessian_[c] += hessian;
       }
-      const double rest = factor_[j] * (of_category[gradient_channel_[j]] - hessian * mean[j]);
-      scan.vectors[c * d + j] = rest * inverse;
-      scan.values[c * d + j] = rest * inverse * inverse;
+      const double rest = terms_.factor[j] * (of_category[terms_.gradient_channel[j]] - hessian * mean[j]);
+      vectors_[c * d + j] = rest * inverse;
+      values_[c * d + j] = rest * inverse * inverse;
     }
   }
-  std::vector<double> direction = leading_direction(Vectors(scan.vectors.data(), n, d), d);
+  std::vector<double> direction = leading_direction(Vectors(vectors_.data(), n, d), d);
   for (std::size_t j = 0; j < d; ++j) direction[j] *= scale[j];
-  scan.projection.assign(n, 0.0);
+  projection_.assign(n, 0.0);
   for (std::size_t c = 0; c < n; ++c)
-    for (std::size_t j = 0; j < d; ++j) scan.projection[c] -= direction[j] * scan.values[c * d + j];
-  sort_positions(scan.projection, scan.order);
+    for (std::size_t j = 0; j < d; ++j) projection_[c] -= direction[j] * values_[c * d + j];
+  sort_positions(projection_, order_);
 }
 
-double CategoryFinder::score(Scan& scan, const std::int32_t* left, const std::int32_t* totals, double enough) const {
+double CategoryFinder::score(const std::int32_t* left, double enough) {
   // Bounds have no say: monotone constraints do not go with categories.
-  if (joint_ != nullptr) return joint_->children(left, totals, {-1, nullptr}, enough, scan.scratch);
-  return output_terms(payload_, rules_, terms_, left, totals, scan.scratch);
+  if (joint_ != nullptr) return joint_->children(left, node_.totals, {-1, nullptr}, enough, scratch_);
+  return outputs_.side_terms(left, node_.totals, scratch_.left, scratch_.right);
 }
 
-BestCandidate CategoryFinder::best_of_feature(Scan& scan, const FeatureTile& tile, std::size_t position,
-                                              const std::int32_t* totals, double enough) const {
-  const std::size_t stride = payload_.layout.n_channels();
-  const auto count_channel = static_cast<std::size_t>(payload_.layout.count_channel());
-  const std::size_t first = scan.begin[position];
-  const std::size_t n = scan.begin[position + 1] - first;
+BestCandidate CategoryFinder::best_of_feature(const FeatureTile& tile, std::size_t position, double enough) {
+  const std::size_t stride = outputs_.layout().n_channels();
+  const auto count_channel = static_cast<std::size_t>(outputs_.layout().count_channel());
+  const std::size_t first = begin_[position];
+  const std::size_t n = begin_[position + 1] - first;
   const bool one_against_rest = bins_of(tile, position).n_value_bins <= kMostOneAgainstRest;
-  put_in_order(scan, first, n);  // few ones too: which of two goes left does not hang on their numbers
-  const std::int32_t* missing = scan.missing.data() + position * stride;
+  put_in_order(first, n);  // few ones too: which of two goes left does not hang on their numbers
+  const std::int32_t* missing = missing_.data() + position * stride;
   const bool missing_seen = missing[count_channel] > 0;
-  const std::int64_t n_rows = finder_.node_count(totals);
-  const double by_chance = one_against_rest ? 0.0 : noise_.score(scan.hessian);
+  const std::int64_t n_rows = outputs_.count(node_.totals);
+  const double by_chance = one_against_rest ? 0.0 : terms_.noise.score(hessian_);
   BestCandidate best;
   const auto offer = [&](const std::int32_t* left, std::size_t place, bool missing_left) {
     const double less = place + 1 < n ? by_chance : 0.0;  // missing against the rest is not found by the order
     const std::int64_t n_left = left[count_channel];
-    if (n_left < rules_.min_samples_leaf || n_rows - n_left < rules_.min_samples_leaf) return;
-    if (rules_.min_child_weight > 0 && !finder_.heavy_enough(finder_.mean_hessian(left), totals)) return;
+    if (n_left < outputs_.rules.min_samples_leaf || n_rows - n_left < outputs_.rules.min_samples_leaf) return;
+    if (outputs_.rules.min_child_weight > 0 && !outputs_.heavy_enough(outputs_.mean_hessian(left), node_.totals))
+      return;
     Candidate candidate;
-    candidate.score = score(scan, left, totals, std::max(enough, best.highest) + less) - less;
+    candidate.score = score(left, std::max(enough, best.highest) + less) - less;
     if (!(candidate.score >= 0)) return;
     candidate.feature = tile.features[position];
     candidate.bin = static_cast<int>(place);
@@ -291,38 +289,43 @@ BestCandidate CategoryFinder::best_of_feature(Scan& scan, const FeatureTile& til
     candidate.missing_seen = missing_seen;
     best.offer(candidate);
   };
-  scan.left.assign(stride + PayloadLayout::kSlack, 0);
-  scan.with_missing.assign(stride + PayloadLayout::kSlack, 0);
+  left_.assign(stride + PayloadLayout::kSlack, 0);
+  with_missing_.assign(stride + PayloadLayout::kSlack, 0);
   for (std::size_t place = 0; place < n; ++place) {
-    const std::int32_t* category = scan.sums.data() + (first + scan.order[place]) * stride;
-    for (std::size_t c = 0; c < stride; ++c) scan.left[c] = one_against_rest ? category[c] : scan.left[c] + category[c];
-    offer(scan.left.data(), place, false);
+    const std::int32_t* category = sums_.data() + (first + order_[place]) * stride;
+    for (std::size_t c = 0; c < stride; ++c) left_[c] = one_against_rest ? category[c] : left_[c] + category[c];
+    offer(left_.data(), place, false);
     if (!missing_seen) continue;
-    for (std::size_t c = 0; c < stride; ++c) scan.with_missing[c] = scan.left[c] + missing[c];
-    offer(scan.with_missing.data(), place, true);
+    for (std::size_t c = 0; c < stride; ++c) with_missing_[c] = left_[c] + missing[c];
+    offer(with_missing_.data(), place, true);
   }
   if (one_against_rest && missing_seen && n > 1) {  // missing against the rest
-    for (std::size_t c = 0; c < stride; ++c) scan.left[c] = totals[c] - missing[c];
-    offer(scan.left.data(), n, false);
+    for (std::size_t c = 0; c < stride; ++c) left_[c] = node_.totals[c] - missing[c];
+    offer(left_.data(), n, false);
   }
   return best;
 }
 
-BestCandidate CategoryFinder::best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
-                                   CategoryPartition& partition) const {
-  BestCandidate best;
+FoundSplit CategoryFinder::best(const FeatureTile& tile, const TileHistograms&) {
+  FoundSplit found;
+  BestCandidate& best = found.best;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    const std::size_t first = scan.begin[position];
-    if (first == scan.begin[position + 1]) continue;
-    best.merge(best_of_feature(scan, tile, position, totals, best.highest));
+    const std::size_t first = begin_[position];
+    if (first == begin_[position + 1]) continue;
+    best.merge(best_of_feature(tile, position, best.highest));
     if (best.chosen.feature != tile.features[position]) continue;
     const bool one_against_rest = bins_of(tile, position).n_value_bins <= kMostOneAgainstRest;
     const auto place = static_cast<std::size_t>(best.chosen.bin);
-    const bool all = place == scan.order.size();
-    partition.set(scan.order, one_against_rest && !all ? place : 0, place + 1,
-                  [&](std::uint32_t i) { return scan.bins[first + i]; });
+    const bool all = place == order_.size();
+    found.partition.set(order_, one_against_rest && !all ? place : 0, place + 1,
+                        [&](std::uint32_t i) { return bins_[first + i]; });
   }
-  return best;
+  return found;
+}
+
+FoundSplit CategoryFinder::search_rows(const FeatureTile& tile, const NodeRows& rows) {
+  list_rows(tile, rows);
+  return best(tile, {});
 }
 
 }  // namespace polyleaf

@@ -13,7 +13,8 @@
 #include "rules/scoring.hpp"
 #include "search/category_order.hpp"
 #include "search/joint_score.hpp"
-#include "search/split.hpp"
+#include "search/output_terms.hpp"
+#include "search/tile_search.hpp"
 #include "table/binned_matrix.hpp"
 
 namespace polyleaf {
@@ -25,62 +26,63 @@ struct RootMoments {
 };
 RootMoments root_moments(const Gradients& gradients, const std::vector<std::uint32_t>& rows, int n_threads);
 
-class CategoryFinder {
- public:
-  // `whole` may be null, as in SplitFinder.
-  CategoryFinder(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules, const OutputTerms& terms,
-                 const SplitFinder& finder, const JointScore* joint);
+// What a tree's rounded gradients and rules say of each output where categories are put in order.
+struct CategoryTerms {
+  CategoryTerms(const BinnedMatrix& matrix, const OutputTerms& terms);
 
   // The sums of the root, before any search.
   void set_root(const std::int32_t* totals, const RootMoments& moments);
 
-  // Work space of a thread, with the categories of one node in one tile of features.
-  struct Scan {
-    const std::uint8_t* feature_mask = nullptr;  // as in SplitFinder::Scan
-    std::vector<std::size_t> begin;              // per feature of the tile: where its categories begin; one more
-    std::vector<std::uint32_t> bins;             // ascending for each feature
-    std::vector<std::int32_t> sums;              // of each category, flat over the output tiles
-    std::vector<std::int32_t> missing;           // the same of each feature's missing bin
-    std::vector<std::uint32_t> index;
-    std::vector<std::int32_t> all;  // sums of all categories of a feature
-    std::vector<double> vectors, values, projection, hessian;
-    std::vector<std::uint32_t> order;
-    std::vector<std::int32_t> left, with_missing;
-    JointScore::Scratch scratch;
-  };
-  // Takes the sums of one output tile from its histogram; the first tile comes first.
-  void add(Scan& scan, const FeatureTile& tile, int output_tile, const std::int32_t* histogram) const;
-  // The same of all output tiles from the rows of a node.
-  void add_rows(Scan& scan, const FeatureTile& tile, const NodeRows& rows) const;
-  // The best candidate, whose `bin` is its place among those of the feature, and its sides.
-  BestCandidate best(Scan& scan, const FeatureTile& tile, const std::int32_t* totals,
-                     CategoryPartition& partition) const;
+  const OutputTerms& outputs;
+  // Per output: where its sums stand, what they mean, and its part in the metric of the score.
+  std::vector<std::size_t> gradient_channel, hessian_channel;
+  std::vector<double> hessian_unit, factor, smoothing;
+  CategoryNoise noise;
+};
+
+class CategoryFinder : public TileSearch {
+ public:
+  // `joint` may be null: scores are then sums over outputs.
+  CategoryFinder(const BinnedMatrix& matrix, const CategoryTerms& terms, const JointScore* joint)
+      : matrix_(matrix), terms_(terms), outputs_(terms.outputs), joint_(joint) {}
+
+  void start(const SearchedNode& node) override { node_ = node; }
+  void add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) override;
+  // The best candidate's `bin` is its place among those of the feature.
+  FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) override;
+  bool searches_rows() const override { return true; }
+  FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
 
  private:
   struct Vectors;
-  bool allowed(const Scan& scan, const FeatureTile& tile, std::size_t position) const {
-    return scan.feature_mask == nullptr || scan.feature_mask[tile.features[position]] != 0;
-  }
+  bool allowed(const FeatureTile& tile, std::size_t position) const { return node_.allows(tile.features[position]); }
   const FeatureBins& bins_of(const FeatureTile& tile, std::size_t position) const {
     return matrix_.features[static_cast<std::size_t>(tile.features[position])];
   }
-  void list(Scan& scan, const FeatureTile& tile, const std::int32_t* histogram) const;
-  void reserve(Scan& scan, const FeatureTile& tile) const;
-  void put_in_order(Scan& scan, std::size_t first, std::size_t n) const;
-  BestCandidate best_of_feature(Scan& scan, const FeatureTile& tile, std::size_t position, const std::int32_t* totals,
-                                double enough) const;
-  double score(Scan& scan, const std::int32_t* left, const std::int32_t* totals, double enough) const;
+  void list(const FeatureTile& tile, const std::int32_t* histogram);
+  void list_rows(const FeatureTile& tile, const NodeRows& rows);
+  void reserve(const FeatureTile& tile);
+  void put_in_order(std::size_t first, std::size_t n);
+  BestCandidate best_of_feature(const FeatureTile& tile, std::size_t position, double enough);
+  double score(const std::int32_t* left, double enough);
 
   const BinnedMatrix& matrix_;
-  const Payload& payload_;
-  const Rules& rules_;
-  const OutputTerms& terms_;
-  const SplitFinder& finder_;
+  const CategoryTerms& terms_;
+  const OutputTerms& outputs_;
   const JointScore* joint_;
-  // Per output: where its sums stand, what they mean, and its part in the metric of the score.
-  std::vector<std::size_t> gradient_channel_, hessian_channel_;
-  std::vector<double> hessian_unit_, factor_, smoothing_;
-  CategoryNoise noise_;
+  SearchedNode node_;
+  // The categories of the node in one tile of features.
+  std::vector<std::size_t> begin_;     // per feature of the tile: where its categories begin; one more
+  std::vector<std::uint32_t> bins_;    // ascending for each feature
+  std::vector<std::int32_t> sums_;     // of each category, flat over the output tiles
+  std::vector<std::int32_t> missing_;  // the same of each feature's missing bin
+  // Work space.
+  std::vector<std::uint32_t> index_;
+  std::vector<std::int32_t> all_;  // sums of all categories of a feature
+  std::vector<double> vectors_, values_, projection_, hessian_;
+  std::vector<std::uint32_t> order_;
+  std::vector<std::int32_t> left_, with_missing_;
+  JointScore::Scratch scratch_;
 };
 
 }  // namespace polyleaf

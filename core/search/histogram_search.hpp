@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/buffer.hpp"
@@ -10,25 +9,14 @@
 #include "growth/feature_sample.hpp"
 #include "growth/split_search.hpp"
 #include "quantize/payload.hpp"
-#include "search/category_split.hpp"
+#include "search/histogram_builder.hpp"
+#include "search/histogram_pool.hpp"
 #include "search/joint_score.hpp"
-#include "search/split.hpp"
+#include "search/output_terms.hpp"
+#include "search/tile_searches.hpp"
 #include "table/binned_matrix.hpp"
 
 namespace polyleaf {
-
-// A fixed number of histograms, the lowest free one first. Threads may share it.
-class SlotPool {
- public:
-  explicit SlotPool(int size);
-  int acquire();  // -1: none is free
-  void release(int& slot);
-  int n_free() const;
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<int> free_;  // descending
-};
 
 class HistogramSearch : public SplitSearch {
  public:
@@ -41,8 +29,8 @@ class HistogramSearch : public SplitSearch {
     const std::int8_t* monotone = nullptr;  // features x outputs; null: no constraints
   };
   // `histograms` is memory kept between trees.
-  HistogramSearch(const BinnedMatrix& matrix, const Payload& payload, const Rules& rules, const OutputTerms& terms,
-                  const std::vector<std::uint32_t>& rows, const Options& options, Buffer<std::int32_t>& histograms);
+  HistogramSearch(const BinnedMatrix& matrix, const OutputTerms& terms, const std::vector<std::uint32_t>& rows,
+                  const Options& options, Buffer<std::int32_t>& histograms);
 
   void search_root(Node& root) override;
   void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
@@ -54,55 +42,44 @@ class HistogramSearch : public SplitSearch {
  private:
   struct ThreadScratch {
     Buffer<std::int32_t> histogram;
-    Buffer<std::int32_t> packed;        // that of a tile whose rows are packed
-    Buffer<std::int32_t> combinations;  // of the bins of a tile's groups
+    HistogramBuilder::Scratch build;
     NodeRows rows;
-    SplitFinder::Scan built, derived;
-    CategoryFinder::Scan built_categories, derived_categories;
+    TileSearchPair built, derived;
     std::vector<std::uint8_t> built_features, derived_features;  // of the nodes at hand, where they have their own
     JointScore::Scratch joint;
   };
+  // Two siblings: one's histogram is built from its rows, the other's is their parent's without it. Or one node alone.
+  struct Siblings {
+    Node* built;
+    Node* derived = nullptr;
+    int parent_slot = -1;  // becomes the derived one's
+  };
+  // The best splits of two nodes in each tile of features: those of a tile side by side.
+  using Found = std::vector<FoundSplit>;
 
-  int pool_size() const;
+  std::size_t most_histograms() const;
   bool keeps_histogram(const Node& node) const;
   ThreadScratch& scratch_of(int thread) { return scratch_[static_cast<std::size_t>(thread)]; }
   std::size_t work(const Node& node) const;
-  std::vector<std::int32_t> sum_payload(const Node& node, const Team& team) const;
-  std::int32_t* kept_histogram(int slot, const FeatureTile& tile, int output_tile);
   void evaluate_children(Node& parent, Node& small, Node& large, const Team& team);
   void evaluate_rows(Node& node, const Team& team);
-  // The best splits of two nodes in each tile of features: those of a tile side by side.
-  struct Found {
-    std::vector<BestCandidate> best;
-    std::vector<CategoryPartition> partitions;  // of tiles of categorical features
-    explicit Found(std::size_t n_tiles) : best(2 * n_tiles), partitions(2 * n_tiles) {}
-  };
-  void forget_bars(const Team& team);
+  void evaluate(const Siblings& nodes, const Team& team);
+  void evaluate_tile(std::size_t at, ThreadScratch& scratch, const Siblings& nodes, Found& found);
+  void start(const Node& node, std::vector<std::uint8_t>& features, TileSearchPair ThreadScratch::* searches,
+             const Team& team);
   void accept(Node& node, Found& found, std::size_t first, ThreadScratch& scratch);
-  void evaluate(Node* built, Node* derived, int parent_slot, const Team& team);
-  void evaluate_tile(std::size_t at, ThreadScratch& scratch, const Node& built, const Node* derived, int parent_slot,
-                     Found& found);
-  void build_histogram(std::size_t at, int output_tile, const Node& node, ThreadScratch& scratch,
-                       std::int32_t* histogram) const;
-  bool groups_pay(std::size_t at, std::size_t n_rows) const;
-  void complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals, std::int32_t* histogram) const;
 
   const BinnedMatrix& matrix_;
-  const Payload& payload_;
+  const OutputTerms& terms_;
   const Rules& rules_;
   const std::vector<std::uint32_t>& rows_;
   const Options options_;
   const std::unique_ptr<JointScore> joint_;  // null where scores are sums over outputs
-  const SplitFinder finder_;
-  CategoryFinder categories_;
-  Buffer<std::int32_t>& histograms_;
-  SlotPool pool_;
-  std::size_t histogram_size_ = 0;
-  // Nodes of no more rows than this, about twice the bins of a feature, are searched without a histogram.
-  std::size_t few_rows_ = 0;
+  TileSearches searches_;
+  const HistogramBuilder builder_;
+  HistogramPool pool_;
+  std::size_t few_rows_ = 0;  // nodes of no more rows are searched without a histogram
   FeatureSampler features_;
-  // Per feature tile: the positions of the tree's features, where they are not all.
-  std::vector<std::vector<std::uint32_t>> positions_;
   std::vector<ThreadScratch> scratch_;
 };
 

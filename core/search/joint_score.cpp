@@ -1,9 +1,8 @@
 #include "search/joint_score.hpp"
 
 #include "gradients/full_hessian.hpp"
-#include "kernels/score.hpp"
 #include "search/monotone.hpp"
-#include "search/split.hpp"
+#include "search/output_terms.hpp"
 #include "search/top_k.hpp"
 
 namespace polyleaf {
@@ -11,12 +10,8 @@ namespace {
 
 class SparseScore : public JointScore {
  public:
-  SparseScore(const Payload& payload, const Rules& rules, const OutputTerms& terms, const SparseLeaves& sparse)
-      : payload_(payload),
-        rules_(rules),
-        terms_(terms),
-        sparse_(sparse),
-        d_(static_cast<std::size_t>(payload.layout.n_outputs)) {}
+  SparseScore(const OutputTerms& terms, const SparseLeaves& sparse)
+      : terms_(terms), sparse_(sparse), d_(static_cast<std::size_t>(terms.layout().n_outputs)) {}
 
   double children(const std::int32_t* left, const std::int32_t* totals, const Place&, double enough,
                   Scratch& s) const override {
@@ -56,7 +51,8 @@ class SparseScore : public JointScore {
 
  private:
   double compute_terms(const std::int32_t* left, const std::int32_t* totals, Scratch& s) const {
-    return output_terms(payload_, rules_, terms_, left, totals, s);
+    if (s.other.size() < d_) s.other.resize(d_);
+    return terms_.side_terms(left, totals, s.left, s.right);
   }
 
   double top(const std::vector<double>& terms, Scratch& s) const {
@@ -66,8 +62,6 @@ class SparseScore : public JointScore {
     return top_positions(terms, d_, static_cast<std::size_t>(sparse_.k), s.other);
   }
 
-  const Payload& payload_;
-  const Rules& rules_;
   const OutputTerms& terms_;
   const SparseLeaves sparse_;
   const std::size_t d_;
@@ -119,51 +113,12 @@ class ExactScore : public JointScore {
 
 }  // namespace
 
-double output_terms(const Payload& payload, const Rules& rules, const OutputTerms& terms, const std::int32_t* left,
-                    const std::int32_t* totals, JointScore::Scratch& s) {
-  const PayloadLayout& layout = payload.layout;
-  const std::size_t room = static_cast<std::size_t>(layout.n_outputs) + PayloadLayout::kLane;
-  if (s.left.size() < room) {
-    s.left.resize(room);
-    s.right.resize(room);
-    s.other.resize(room);
-  }
-  TermsTile job{};
-  job.shared = layout.hessian != HessianKind::kDiagonal;
-  if (job.shared) {
-    const double unit = payload.hessian_unit[0];
-    const double left_weight = left[layout.weight_channel()] * unit;
-    const double right_weight =
-        (static_cast<double>(totals[layout.weight_channel()]) - left[layout.weight_channel()]) * unit;
-    job.inverse_left = score_term(1.0, left_weight + rules.reg_lambda);
-    job.inverse_right = score_term(1.0, right_weight + rules.reg_lambda);
-  }
-  job.hessian_channel = layout.hessian_channel();
-  double sum = 0.0;
-  for (int t = 0; t < layout.n_tiles; ++t) {
-    const std::size_t first = static_cast<std::size_t>(t) * terms.padded;
-    const std::size_t output = static_cast<std::size_t>(t) * static_cast<std::size_t>(layout.outputs_per_tile);
-    job.n_outputs = layout.outputs_in(t);
-    job.left = left + t * layout.width;
-    job.totals = totals + t * layout.width;
-    job.factor = terms.factor.data() + first;
-    job.hessian_unit = terms.hessian_unit.data() + first;
-    job.lambda = terms.lambda.data() + first;
-    job.alpha = terms.alpha.data() + first;
-    job.left_terms = s.left.data() + output;
-    job.right_terms = s.right.data() + output;
-    sum += score_kernels().terms(job);
-  }
-  return sum;
-}
-
-std::unique_ptr<JointScore> make_joint_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
-                                             const SparseLeaves& sparse, const std::int8_t* monotone) {
-  if (payload.layout.hessian == HessianKind::kFull) return std::make_unique<ExactScore>(payload, rules);
+std::unique_ptr<JointScore> make_joint_score(const OutputTerms& terms, const SparseLeaves& sparse,
+                                             const std::int8_t* monotone) {
+  if (terms.layout().hessian == HessianKind::kFull) return std::make_unique<ExactScore>(terms.payload, terms.rules);
   // Leaves that hold all outputs are those of the plain objective, to the last bit.
-  if (sparse.k > 0 && sparse.k < payload.layout.n_outputs)
-    return std::make_unique<SparseScore>(payload, rules, terms, sparse);
-  if (monotone != nullptr) return make_monotone_score(payload, rules, terms, monotone);
+  if (sparse.k > 0 && sparse.k < terms.layout().n_outputs) return std::make_unique<SparseScore>(terms, sparse);
+  if (monotone != nullptr) return make_monotone_score(terms, monotone);
   return nullptr;
 }
 

@@ -47,14 +47,9 @@ class JointScore {
                               ValueBounds&) const {}
 };
 
-// The score terms of every output on both sides of a split, in s.left and s.right; returns their sum. Sums are followed
-// by readable numbers up to a whole lane.
-double output_terms(const Payload& payload, const Rules& rules, const OutputTerms& terms, const std::int32_t* left,
-                    const std::int32_t* totals, JointScore::Scratch& s);
-
-// Null where scores are sums over outputs, which split.hpp takes tile by tile. `monotone`: signs of monotone
-// constraints, features x outputs; null: none.
-std::unique_ptr<JointScore> make_joint_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
-                                             const SparseLeaves& sparse, const std::int8_t* monotone);
+// Null where scores are sums over outputs, which are taken tile by tile (split_finder.hpp). `monotone`: signs of
+// monotone constraints, features x outputs; null: none.
+std::unique_ptr<JointScore> make_joint_score(const OutputTerms& terms, const SparseLeaves& sparse,
+                                             const std::int8_t* monotone);
 
 }  // namespace polyleaf

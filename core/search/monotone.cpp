@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "search/split.hpp"
+#include "search/output_terms.hpp"
 
 namespace polyleaf {
 namespace {
@@ -24,18 +24,14 @@ struct OutputSums {
 
 class MonotoneScore : public JointScore {
  public:
-  MonotoneScore(const Payload& payload, const Rules& rules, const OutputTerms& terms, const std::int8_t* sign)
-      : payload_(payload),
-        rules_(rules),
-        terms_(terms),
-        sign_(sign),
-        d_(static_cast<std::size_t>(payload.layout.n_outputs)) {}
+  MonotoneScore(const OutputTerms& terms, const std::int8_t* sign)
+      : terms_(terms), sign_(sign), d_(static_cast<std::size_t>(terms.layout().n_outputs)) {}
 
   double children(const std::int32_t* left, const std::int32_t* totals, const Place& place, double enough,
                   Scratch& scratch) const override {
     const ValueBounds& bounds = *place.bounds;
     // Without constraints the children would score more, and that is known faster.
-    const double most = output_terms(payload_, rules_, terms_, left, totals, scratch) + bounds.shift;
+    const double most = terms_.side_terms(left, totals, scratch.left, scratch.right) + bounds.shift;
     if (most < enough * (1 - kNoise)) return most > 0 ? most : 0.0;
     double score = 0.0;
     each_output(left, totals, [&](const OutputSums& s) {
@@ -62,7 +58,7 @@ class MonotoneScore : public JointScore {
                       ValueBounds& of_left, ValueBounds& of_right) const override {
     of_left.low = of_right.low = parent.low;
     of_left.high = of_right.high = parent.high;
-    std::vector<std::int32_t> right(totals, totals + payload_.layout.n_channels());
+    std::vector<std::int32_t> right(totals, totals + terms_.layout().n_channels());
     for (std::size_t c = 0; c < right.size(); ++c) right[c] -= left[c];
     if (feature >= 0) {
       each_output(left, totals, [&](const OutputSums& s) {
@@ -91,14 +87,13 @@ class MonotoneScore : public JointScore {
   // Calls visit(sums) for every output, in their order.
   template <class Visit>
   void each_output(const std::int32_t* left, const std::int32_t* totals, Visit&& visit) const {
-    const PayloadLayout& layout = payload_.layout;
-    const bool diagonal = layout.hessian == HessianKind::kDiagonal;
+    const PayloadLayout& layout = terms_.layout();
     const auto denominators = [&](int channel, double unit, OutputSums& s) {
-      s.left_denominator = left[channel] * unit + rules_.reg_lambda;
-      s.right_denominator = (static_cast<double>(totals[channel]) - left[channel]) * unit + rules_.reg_lambda;
+      s.left_denominator = left[channel] * unit + terms_.rules.reg_lambda;
+      s.right_denominator = (static_cast<double>(totals[channel]) - left[channel]) * unit + terms_.rules.reg_lambda;
     };
     OutputSums s{};
-    if (!diagonal) denominators(layout.weight_channel(), payload_.hessian_unit[0], s);
+    if (!terms_.diagonal()) denominators(layout.weight_channel(), terms_.payload.hessian_unit[0], s);
     for (int t = 0; t < layout.n_tiles; ++t) {
       for (int j = 0; j < layout.outputs_in(t); ++j) {
         const std::size_t at = static_cast<std::size_t>(t) * terms_.padded + static_cast<std::size_t>(j);
@@ -106,7 +101,7 @@ class MonotoneScore : public JointScore {
         s.output = static_cast<std::size_t>(t * layout.outputs_per_tile + j);
         s.left = left[channel];
         s.right = static_cast<double>(totals[channel]) - left[channel];
-        if (diagonal) denominators(channel + layout.hessian_channel(), terms_.hessian_unit[at], s);
+        if (terms_.diagonal()) denominators(channel + layout.hessian_channel(), terms_.hessian_unit[at], s);
         s.factor = terms_.factor[at];
         s.alpha = terms_.alpha[at];
         visit(s);
@@ -129,8 +124,6 @@ class MonotoneScore : public JointScore {
     bounds.own_score = magnitude;
   }
 
-  const Payload& payload_;
-  const Rules& rules_;
   const OutputTerms& terms_;
   const std::int8_t* sign_;
   const std::size_t d_;
@@ -138,9 +131,8 @@ class MonotoneScore : public JointScore {
 
 }  // namespace
 
-std::unique_ptr<JointScore> make_monotone_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
-                                                const std::int8_t* sign) {
-  return std::make_unique<MonotoneScore>(payload, rules, terms, sign);
+std::unique_ptr<JointScore> make_monotone_score(const OutputTerms& terms, const std::int8_t* sign) {
+  return std::make_unique<MonotoneScore>(terms, sign);
 }
 
 }  // namespace polyleaf

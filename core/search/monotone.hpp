@@ -16,7 +16,6 @@
 namespace polyleaf {
 
 // `sign`: features x outputs; 1: rising, -1: falling, 0: free.
-std::unique_ptr<JointScore> make_monotone_score(const Payload& payload, const Rules& rules, const OutputTerms& terms,
-                                                const std::int8_t* sign);
+std::unique_ptr<JointScore> make_monotone_score(const OutputTerms& terms, const std::int8_t* sign);
 
 }  // namespace polyleaf

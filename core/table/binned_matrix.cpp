@@ -13,13 +13,13 @@ namespace {
 // 2,048 slots of 32 four-byte channels are 256 KiB: half of a common second-level cache.
 constexpr std::uint32_t kTileSlots = 2048;
 constexpr std::size_t kTileFeatures = 64;
-// What a row costs besides its cells is paid once for each sparse tile: these have many features, where they have few
-// bins, but not so many that the threads could not share the tiles.
-constexpr std::size_t kMostSparseFeatures = 256;
-constexpr std::size_t kLeastSparseFeatures = 32;
+// What a row costs besides its cells is paid once for each tile, and in tiles that skip frequent bins cells are few:
+// these have many features, where they have few bins, but not so many that the threads could not share the tiles.
+constexpr std::size_t kMostSkippingFeatures = 256;
+constexpr std::size_t kLeastSkippingFeatures = 32;
 // From this share of its most frequent bin on, visiting only the other cells of a feature pays.
-constexpr double kSparseShare = 0.2;
-constexpr std::size_t kMostSparseRows = kMostVisited / kTileFeatures;
+constexpr double kLeastSkipped = 0.2;
+constexpr std::size_t kMostSkippingRows = kMostVisited / kTileFeatures;
 constexpr std::size_t kSampleRows = 2048;
 constexpr std::size_t kBlockRows = 1024;
 // Rows are encoded in blocks of all columns that fit a core's second-level cache.
@@ -28,7 +28,7 @@ constexpr std::size_t kMostEncodeRows = 256;
 
 struct Frequent {
   std::uint32_t code = 0;
-  bool sparse = false;
+  bool skipped = false;
 };
 
 template <class Real>
@@ -68,10 +68,10 @@ std::vector<Frequent> frequent_bins(const MatrixView& x, const BinnedMatrix& mat
   sample.n_rows = (x.n_rows + every - 1) / every;
   sample.row_stride *= static_cast<std::ptrdiff_t>(every);
   std::vector<Frequent> frequent(x.n_columns);
-  const std::size_t n_groups = (x.n_columns + kBlockEdge - 1) / kBlockEdge;
+  const std::size_t n_strips = (x.n_columns + kBlockEdge - 1) / kBlockEdge;
   const std::size_t work = sample.n_rows * x.n_columns;
-  parallel_for(work < kParallelWork ? 1 : n_threads, n_groups, [&](std::size_t group, int) {
-    const std::size_t first = group * kBlockEdge;
+  parallel_for(work < kParallelWork ? 1 : n_threads, n_strips, [&](std::size_t strip, int) {
+    const std::size_t first = strip * kBlockEdge;
     const std::size_t count = std::min(kBlockEdge, x.n_columns - first);
     Buffer<Real> columns(count * sample.n_rows);
     load_block(sample, 0, sample.n_rows, first, count, columns.data(), sample.n_rows);
@@ -83,39 +83,39 @@ std::vector<Frequent> frequent_bins(const MatrixView& x, const BinnedMatrix& mat
       for (const std::uint16_t code : codes) ++counts[code];
       const auto most = std::max_element(counts.begin(), counts.end());
       frequent[f].code = static_cast<std::uint32_t>(most - counts.begin());
-      frequent[f].sparse = x.n_rows <= kMostSparseRows &&
-                           static_cast<double>(*most) >= kSparseShare * static_cast<double>(sample.n_rows);
+      frequent[f].skipped = x.n_rows <= kMostSkippingRows &&
+                            static_cast<double>(*most) >= kLeastSkipped * static_cast<double>(sample.n_rows);
     }
   });
   return frequent;
 }
 
-std::size_t features_of_sparse_tiles(std::size_t n_features, std::size_t n_rows, int n_threads) {
-  const std::size_t shared = std::min(2 * static_cast<std::size_t>(n_threads), n_features / kLeastSparseFeatures);
+std::size_t features_of_skipping_tiles(std::size_t n_features, std::size_t n_rows, int n_threads) {
+  const std::size_t shared = std::min(2 * static_cast<std::size_t>(n_threads), n_features / kLeastSkippingFeatures);
   const std::size_t n_tiles =
-      std::max({std::size_t{1}, shared, (n_features + kMostSparseFeatures - 1) / kMostSparseFeatures});
+      std::max({std::size_t{1}, shared, (n_features + kMostSkippingFeatures - 1) / kMostSkippingFeatures});
   return std::min((n_features + n_tiles - 1) / n_tiles, kMostVisited / std::max<std::size_t>(1, n_rows));
 }
 
 void lay_out_tiles(BinnedMatrix& matrix, const std::vector<Frequent>& frequent, int n_threads) {
   for (int kind = 0; kind < 8; ++kind) {
     const bool categorical = (kind & 4) != 0;
-    const bool sparse = (kind & 2) != 0;
+    const bool skips = (kind & 2) != 0;
     const bool wide = (kind & 1) != 0;
     std::vector<std::size_t> features;
     for (std::size_t f = 0; f < matrix.features.size(); ++f) {
       const FeatureBins& bins = matrix.features[f];
-      if (bins.categorical == categorical && frequent[f].sparse == sparse && (bins.n_bins() > 256) == wide)
+      if (bins.categorical == categorical && frequent[f].skipped == skips && (bins.n_bins() > 256) == wide)
         features.push_back(f);
     }
     const std::size_t most =
-        sparse ? features_of_sparse_tiles(features.size(), matrix.n_rows, n_threads) : kTileFeatures;
+        skips ? features_of_skipping_tiles(features.size(), matrix.n_rows, n_threads) : kTileFeatures;
     FeatureTile* tile = nullptr;
     for (const std::size_t f : features) {
       FeatureBins& bins = matrix.features[f];
       if (tile == nullptr || tile->n_features() == most || tile->n_slots() + bins.n_bins() > kTileSlots) {
         tile = &matrix.tiles.emplace_back();
-        tile->sparse = sparse;
+        tile->skips_frequent = skips;
         tile->wide = wide;
         tile->categorical = categorical;
         tile->slot_begin.push_back(0);
@@ -161,6 +161,14 @@ void encode_rows(const MatrixView& x, const std::vector<CutSearch<Real>>& search
         encode_block<std::uint8_t>(searches, columns, step, row, count, tile);
     }
   });
+}
+
+// The cells that histograms visit, of all tiles.
+void list_cells(BinnedMatrix& matrix, int n_threads) {
+  for (FeatureTile& tile : matrix.tiles) {
+    tile.cells = list_visited_cells(tile, matrix.n_rows, n_threads);
+    tile.combinations = combine_features(tile, matrix.n_rows, n_threads);
+  }
 }
 
 // Where a column's codes are to be copied from.
@@ -220,7 +228,7 @@ BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, in
     lay_out_tiles(matrix, frequent_bins(x, matrix, searches, n_threads), n_threads);
     encode_rows(x, searches, matrix, n_threads);
   });
-  list_visited_cells(matrix, n_threads);
+  list_cells(matrix, n_threads);
   return matrix;
 }
 
@@ -240,14 +248,14 @@ BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads) {
     for (FeatureBins& bins : part.features) {
       FeatureTile& tile = part.tiles[bins.tile];
       const std::size_t position = bins.position;
-      frequent.push_back({tile.frequent_slot[position] - tile.slot_begin[position], tile.sparse});
+      frequent.push_back({tile.frequent_slot[position] - tile.slot_begin[position], tile.skips_frequent});
       sources.push_back({&tile, position});
       joined.n_slots += bins.n_bins();
       joined.features.push_back(std::move(bins));
     }
     for (FeatureTile& tile : part.tiles) {  // listed anew
       tile.cells = {};
-      tile.groups = {};
+      tile.combinations = {};
     }
   }
   lay_out_tiles(joined, frequent, n_threads);
@@ -268,7 +276,7 @@ BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads) {
       if (source.position + 1 == source.tile->n_features()) source.tile->codes = Buffer<std::uint8_t>();
     }
   }
-  list_visited_cells(joined, n_threads);
+  list_cells(joined, n_threads);
   return joined;
 }
 

@@ -23,22 +23,21 @@
 #include "base/buffer.hpp"
 #include "base/matrix_view.hpp"
 #include "table/cuts.hpp"
+#include "table/feature_combinations.hpp"
 #include "table/visited_cells.hpp"
 
 namespace polyleaf {
 
 // A few features side by side. A bin of a feature is a slot of the tile: slot = slot_begin[position] + code.
 struct TileLayout {
-  std::vector<std::int32_t> features;     // which columns of the table
-  std::vector<std::uint32_t> slot_begin;  // one more than features
-  std::vector<std::uint32_t> value_end;   // per feature: the slot after its values; the missing bin's, if it has one
-  std::size_t first_slot = 0;             // of this tile among the slots of all tiles
-  bool wide = false;                      // 16-bit codes instead of 8-bit ones
-  bool categorical = false;               // its features are all categorical, or none is
-  // In a sparse tile, histograms only visit the cells outside each feature's most frequent bin; that bin is the
-  // node's total minus the others.
-  bool sparse = false;
-  std::vector<std::uint32_t> frequent_slot;  // per feature
+  std::vector<std::int32_t> features;        // which columns of the table
+  std::vector<std::uint32_t> slot_begin;     // one more than features
+  std::vector<std::uint32_t> value_end;      // per feature: the slot after its values; the missing bin's, if it has one
+  std::size_t first_slot = 0;                // of this tile among the slots of all tiles
+  bool wide = false;                         // 16-bit codes instead of 8-bit ones
+  bool categorical = false;                  // its features are all categorical, or none is
+  bool skips_frequent = false;               // histograms visit the cells outside of frequent bins only
+  std::vector<std::uint32_t> frequent_slot;  // per feature: that of its most frequent bin
 
   std::size_t n_features() const { return features.size(); }
   std::uint32_t n_slots() const { return slot_begin.back(); }
@@ -46,9 +45,9 @@ struct TileLayout {
 };
 
 struct FeatureTile : TileLayout {
-  Buffer<std::uint8_t> codes;  // rows x features, row by row
-  VisitedCells cells;          // in a sparse tile
-  FeatureGroups groups;        // its cells in groups of features, where that pays
+  Buffer<std::uint8_t> codes;        // rows x features, row by row
+  VisitedCells cells;                // where it skips frequent bins
+  FeatureCombinations combinations;  // of neighbouring features, where that pays
 
   std::uint32_t code(std::size_t row, std::size_t position) const {
     const std::size_t cell = row * features.size() + position;

@@ -27,9 +27,9 @@ FeatureTile empty_copy(const FeatureTile& tile, const std::uint32_t* rows, std::
   static_cast<TileLayout&>(out) = tile;
   out.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));
   out.cells = empty_copy(tile.cells, rows, n_rows);
-  out.groups.first = tile.groups.first;
-  out.groups.slot_begin = tile.groups.slot_begin;
-  out.groups.cells = empty_copy(tile.groups.cells, rows, n_rows);
+  out.combinations.first = tile.combinations.first;
+  out.combinations.slot_begin = tile.combinations.slot_begin;
+  out.combinations.cells = empty_copy(tile.combinations.cells, rows, n_rows);
   return out;
 }
 
@@ -47,7 +47,7 @@ void copy_cells(const FeatureTile& from, const std::uint32_t* rows, std::size_t 
   for (std::size_t i = begin; i < end; ++i)
     std::memcpy(to.codes.data() + i * row_bytes, from.codes.data() + rows[i] * row_bytes, row_bytes);
   copy_cells(from.cells, rows, begin, end, to.cells);
-  copy_cells(from.groups.cells, rows, begin, end, to.groups.cells);
+  copy_cells(from.combinations.cells, rows, begin, end, to.combinations.cells);
 }
 
 }  // namespace

@@ -1,24 +1,23 @@
-// The cells that histograms visit: in a sparse tile, those outside of each feature's most frequent bin.
+// The cells that histograms visit in a tile that skips frequent bins: those outside of each feature's most frequent
+// bin, row by row. That bin is the node's total minus the others.
 //
-// Where neighbouring features have few bins, the combinations of their bins are few as well. A row's cells of such a
-// group are one visited cell then, a combination, instead of one for each feature: a histogram of combinations is
-// summed first, and from it those of the features. The sums are of integers, so either way gives the same.
+//   slots:      | row 0: slot, slot, slot | row 1: slot | row 2: none | row 3: slot, ...
+//   row_begin:  0                         3             4             4
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/buffer.hpp"
+#include "kernels/histogram.hpp"
 
 namespace polyleaf {
 
-struct BinnedMatrix;
+struct FeatureTile;
 
-// What a combination costs, in additions of a row: it is cleared, and added to the bins of its features.
-constexpr double kCombinationCost = 1.5;
-
-// Entries of a tile are counted in 32 bits.
+// Cells of a tile are counted in 32 bits.
 constexpr std::size_t kMostVisited = (std::size_t{1} << 32) - 1;
 
 struct VisitedCells {
@@ -26,20 +25,14 @@ struct VisitedCells {
   Buffer<std::uint16_t> slots;
 
   bool empty() const { return row_begin.empty(); }
-  // Cache lines that the cells of most rows take; of very many, those that are worth fetching ahead.
-  std::size_t lines() const;
+  TileCells view() const;
 };
 
-struct FeatureGroups {
-  std::vector<std::uint32_t> first;       // the position of a group's first feature; one more than groups
-  std::vector<std::uint32_t> slot_begin;  // combinations, the last feature's bin changing fastest; one more than groups
-  VisitedCells cells;                     // empty: there are no groups
+// list_row(row, slots) writes the slots of a row, `most` at most, and returns their number.
+using ListRow = std::function<std::size_t(std::size_t row, std::uint16_t* slots)>;
+VisitedCells list_rows(std::size_t n_rows, std::size_t most, int n_threads, const ListRow& list_row);
 
-  std::size_t size() const { return slot_begin.size() - 1; }
-  std::uint32_t n_slots() const { return slot_begin.back(); }
-};
-
-// Of all tiles, whose codes are known.
-void list_visited_cells(BinnedMatrix& matrix, int n_threads);
+// Those of a tile whose codes are known.
+VisitedCells list_visited_cells(const FeatureTile& tile, std::size_t n_rows, int n_threads);
 
 }  // namespace polyleaf

@@ -337,7 +337,7 @@ def test_instruction_sets_give_the_same_bits(kind, weighted, instructions):
 def ten_classes(request):
     """So many classes that three channels share a number if asked to (core/quantize/payload.hpp).
 
-    Of 8 bins, combinations are visited (core/table/visited_cells.hpp).
+    Of 8 bins, combinations are visited (core/table/feature_combinations.hpp).
     """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(9000, 6)).astype(np.float32)

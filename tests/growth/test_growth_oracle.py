@@ -134,15 +134,15 @@ def test_packed_sums_grow_the_oracles_tree(block: int) -> None:
 
 
 @pytest.mark.parametrize("block", range(8))
-def test_groups_of_features_grow_the_oracles_tree(block: int) -> None:
+def test_combinations_of_features_grow_the_oracles_tree(block: int) -> None:
     """Also on a part of the rows of a larger table."""
-    n_grouped = n_packed = 0
+    n_combined = n_packed = 0
     for seed in range(10 * block, 10 * (block + 1)):
-        problem = random_problem(seed, kind="grouped")
+        problem = random_problem(seed, kind="combined")
         n_threads = 1 + block % 3
         matrix = bins_of(problem, n_threads)
-        groups = matrix.feature_groups()
-        n_grouped += len(np.unique(groups)) < len(groups) and groups[0] >= 0
+        combinations = matrix.feature_combinations()
+        n_combined += len(np.unique(combinations)) < len(combinations) and combinations[0] >= 0
         assert_same_tree(problem, grow(problem, n_threads, matrix))
         if has_numbers_of_packed_sums(problem):
             n_packed += 1
@@ -155,7 +155,7 @@ def test_groups_of_features_grow_the_oracles_tree(block: int) -> None:
         )
         last = bins_of(twice, n_threads).take(np.arange(n, 2 * n, dtype=np.uint32), n_threads)
         assert_same_tree(problem, grow(problem, n_threads, last))
-    assert n_grouped >= 5
+    assert n_combined >= 5
     assert n_packed >= 1
 
 

@@ -472,7 +472,7 @@ def test_other_rows_need_the_same_columns():
         matrix.cuts(2)
 
 
-# ---- Groups of features -------------------------------------------------------------------------------
+# ---- Combinations of features -------------------------------------------------------------------------------
 
 
 def few_values(n=20_000, n_features=6, n_values=8, share_of_zero=0.0, alike=False):
@@ -484,14 +484,14 @@ def few_values(n=20_000, n_features=6, n_values=8, share_of_zero=0.0, alike=Fals
 
 
 @pytest.mark.parametrize("share_of_zero", [0.0, 0.8])
-def test_neighbours_of_few_bins_are_a_group(share_of_zero):
+def test_neighbours_of_few_bins_are_combined(share_of_zero):
     X = few_values(share_of_zero=share_of_zero, alike=True)
-    assert bin_table(X, None, 255, 1).feature_groups().tolist() == [0, 0, 1, 1, 2, 2]
+    assert bin_table(X, None, 255, 1).feature_combinations().tolist() == [0, 0, 1, 1, 2, 2]
 
 
-def test_as_many_features_are_a_group_as_have_256_combinations_of_bins():
+def test_as_many_features_are_combined_as_have_256_combinations_of_bins():
     assert np.bincount(
-        bin_table(few_values(n_values=2, n_features=20), None, 255, 1).feature_groups()
+        bin_table(few_values(n_values=2, n_features=20), None, 255, 1).feature_combinations()
     ).tolist() == [
         8,
         8,
@@ -499,10 +499,10 @@ def test_as_many_features_are_a_group_as_have_256_combinations_of_bins():
     ]
 
 
-def test_a_feature_of_many_bins_is_none_of_a_group():
+def test_a_feature_of_many_bins_is_combined_with_none():
     X = few_values()
     X[:, 2] = np.random.default_rng(1).normal(size=len(X))
-    assert bin_table(X, None, 255, 1).feature_groups().tolist() == [0, 0, 1, 2, 2, 3]
+    assert bin_table(X, None, 255, 1).feature_combinations().tolist() == [0, 0, 1, 2, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -510,13 +510,13 @@ def test_a_feature_of_many_bins_is_none_of_a_group():
     [few_values(n=200), few_values(share_of_zero=0.97), few_values(n_values=100)],
     ids=["few rows", "rare", "many"],
 )
-def test_groups_that_save_nothing_are_none(X):
-    assert (bin_table(X, None, 255, 1).feature_groups() == -1).all()
+def test_combinations_that_save_nothing_are_none(X):
+    assert (bin_table(X, None, 255, 1).feature_combinations() == -1).all()
 
 
-def test_groups_depend_neither_on_threads_nor_on_the_rows_taken():
+def test_combinations_depend_neither_on_threads_nor_on_the_rows_taken():
     X = few_values(share_of_zero=0.5, alike=True)
     matrix = bin_table(X, None, 255, 1)
-    np.testing.assert_array_equal(bin_table(X, None, 255, 2).feature_groups(), matrix.feature_groups())
+    np.testing.assert_array_equal(bin_table(X, None, 255, 2).feature_combinations(), matrix.feature_combinations())
     taken = matrix.take(np.arange(0, 300, dtype=np.uint32), 1)
-    np.testing.assert_array_equal(taken.feature_groups(), matrix.feature_groups())
+    np.testing.assert_array_equal(taken.feature_combinations(), matrix.feature_combinations())

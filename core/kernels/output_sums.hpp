@@ -1,0 +1,109 @@
+// Sums of the outputs of a tile in vectors, and the float32 estimate of a split's score; for files that are compiled
+// once per instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/lanes.hpp"
+#include "kernels/estimate.hpp"
+
+namespace polyleaf {
+namespace POLYLEAF_ISA {
+namespace {
+
+// Gradients of up to V vectors of outputs and, unless they share one, their Hessians.
+template <int V, bool Shared>
+struct OutputSums {
+  Integers gradient[V];
+  Integers hessian[Shared ? 1 : V];
+
+  OutputSums() : gradient{}, hessian{} {}
+  OutputSums(const std::int32_t* channels, int hessian_channel) : OutputSums() { add(channels, hessian_channel); }
+  void add(const std::int32_t* channels, int hessian_channel) {
+    for (int v = 0; v < V; ++v) gradient[v] += load_integers(channels + v * kFloats);
+    if (!Shared)
+      for (int v = 0; v < V; ++v) hessian[v] += load_integers(channels + hessian_channel + v * kFloats);
+  }
+  OutputSums operator+(const OutputSums& other) const {
+    OutputSums sums = *this;
+    for (int v = 0; v < V; ++v) sums.gradient[v] += other.gradient[v];
+    if (!Shared)
+      for (int v = 0; v < V; ++v) sums.hessian[v] += other.hessian[v];
+    return sums;
+  }
+};
+
+// 1 / (H + lambda) of both sides, where all outputs share H.
+struct Inverse {
+  float left;
+  float right;
+};
+
+template <int V, bool Shared>
+inline float estimate_one(const FloatTerms& t, const OutputSums<V, Shared>& total, const OutputSums<V, Shared>& left,
+                          const Inverse& inverse) {
+  Floats sum_left = {0};
+  Floats sum_right = {0};
+  for (int v = 0; v < V; ++v) {
+    const Floats factor = load_floats(t.factor + v * kFloats);
+    const Floats gl = to_floats(left.gradient[v]);
+    const Floats gr = to_floats(total.gradient[v] - left.gradient[v]);
+    if (Shared) {
+      sum_left += factor * gl * gl;
+      sum_right += factor * gr * gr;
+    } else {
+      const Floats unit = load_floats(t.hessian_unit + v * kFloats);
+      const Floats lambda = load_floats(t.lambda + v * kFloats);
+      const Floats dl = to_floats(left.hessian[v]) * unit + lambda;
+      const Floats dr = to_floats(total.hessian[v] - left.hessian[v]) * unit + lambda;
+      sum_left += factor * ((gl * gl * dr + gr * gr * dl) / (dl * dr));
+    }
+  }
+  if (!Shared) return sum_floats(sum_left);
+  return sum_floats(sum_left * inverse.left + sum_right * inverse.right);
+}
+
+// A node as the search through the bins of one of its features sees it.
+template <int V, bool Shared>
+struct BinsOfNode {
+  const BinsTile& tile;
+  const OutputSums<V, Shared> total;
+  const double whole_weight;
+  OutputSums<V, Shared> missing;  // of the feature
+  std::int32_t n_missing = 0;
+  std::int64_t missing_weight = 0;
+
+  explicit BinsOfNode(const BinsTile& b)
+      : tile(b),
+        total(b.terms.totals, b.terms.hessian_channel),
+        whole_weight(b.terms.totals[b.weight_channel] * b.shared_unit) {
+    if (b.missing == nullptr) return;
+    missing.add(b.missing, b.terms.hessian_channel);
+    n_missing = b.missing[b.count_channel];
+    missing_weight = b.missing[b.weight_channel];
+  }
+
+  Inverse inverse_of(double left_weight, double right_weight) const {
+    return {1.0f / static_cast<float>(left_weight + tile.shared_lambda),
+            1.0f / static_cast<float>(right_weight + tile.shared_lambda)};
+  }
+};
+
+// The sums of the first bins of a feature.
+template <int V, bool Shared>
+struct BinPrefix {
+  OutputSums<V, Shared> sums;
+  std::int32_t count = 0;
+  std::int64_t weight = 0;
+
+  void add(const std::int32_t* bin, const BinsTile& b) {
+    sums.add(bin, b.terms.hessian_channel);
+    count += bin[b.count_channel];
+    if (Shared) weight += bin[b.weight_channel];
+  }
+};
+
+}  // namespace
+}  // namespace POLYLEAF_ISA
+}  // namespace polyleaf

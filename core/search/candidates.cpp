@@ -1,0 +1,108 @@
+#include "search/candidates.hpp"
+
+namespace polyleaf {
+
+const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram,
+                                int width) {
+  if (!tile.has_missing(position)) return nullptr;
+  return histogram + tile.value_end[position] * static_cast<std::size_t>(width);
+}
+
+void Candidates::clear(const SearchedNode& node, const FeatureTile& tile) {
+  node_ = node;
+  n_ = terms_.count(node.totals);
+  total_ = node.totals[terms_.layout().weight_channel()] * terms_.payload.hessian_unit[0];
+  n_steps_ = 0;
+  step_begin_.assign(1, 0);
+  missing_seen_.assign(tile.n_features(), 0);
+  const std::size_t most = tile.n_slots();
+  if (steps_.size() >= most) return;
+  steps_.resize(most);
+  if (!weighed_) return;
+  inverse_left_.resize(2 * most);
+  inverse_right_.resize(2 * most);
+}
+
+void Candidates::add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing) {
+  const std::int64_t least = terms_.rules.min_samples_leaf;
+  const std::size_t at = n_steps_++;
+  const std::int64_t with_missing = left.count + missing.count;
+  Step step{slot, rows_end, left.count >= least && n_ - left.count >= least,
+            missing.count > 0 && with_missing >= least && n_ - with_missing >= least};
+  if (weighed_) {
+    const double unit = terms_.payload.hessian_unit[0];
+    step.right_allowed &= weigh(2 * at, static_cast<double>(left.weight) * unit);
+    if (missing.count > 0)
+      step.left_allowed &= weigh(2 * at + 1, static_cast<double>(left.weight + missing.weight) * unit);
+  }
+  steps_[at] = step;
+}
+
+// Whether both sides weigh enough, of a Hessian that all outputs share.
+bool Candidates::weigh(std::size_t at, double left_weight) {
+  const Rules& rules = terms_.rules;
+  const double right_weight = total_ - left_weight;
+  inverse_left_[at] = score_term(1.0, left_weight + rules.reg_lambda);
+  inverse_right_[at] = score_term(1.0, right_weight + rules.reg_lambda);
+  return rules.min_child_weight <= 0 ||
+         (left_weight >= rules.min_child_weight && right_weight >= rules.min_child_weight);
+}
+
+void Candidates::list_bins(const FeatureTile& tile, const std::int32_t* histogram) {
+  const std::size_t position = step_begin_.size() - 1;
+  const PayloadLayout& layout = terms_.layout();
+  const auto width = static_cast<std::size_t>(layout.width);
+  const auto counts = [&](const std::int32_t* bin) {
+    // The weight channel is the count itself unless weights are given.
+    return Counts{bin[layout.count_channel()], bin[layout.weight_channel()]};
+  };
+  if (node_.allows(tile.features[position])) {
+    const std::int32_t* missing_vector = missing_bin(tile, position, histogram, layout.width);
+    const Counts missing = missing_vector != nullptr ? counts(missing_vector) : Counts{};
+    missing_seen_[position] = missing.count > 0 ? 1 : 0;
+    Counts left;
+    for (std::uint32_t slot = tile.slot_begin[position]; slot < tile.value_end[position]; ++slot) {
+      const Counts bin = counts(histogram + slot * width);
+      if (bin.count == 0) continue;  // the same split as the bin before: the lower one wins
+      left.count += bin.count;
+      left.weight += bin.weight;
+      if (!goes_on(left)) break;
+      add(slot, 0, left, missing);
+    }
+  }
+  step_begin_.push_back(n_steps_);
+}
+
+void Candidates::list_rows(const FeatureTile& tile, const NodeRows& rows) {
+  rows_.start(terms_.layout(), tile, rows);
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    if (node_.allows(tile.features[position])) {
+      rows_.sort(position);
+      const std::uint32_t n_values = rows_.n_values();
+      const Counts missing{rows_.n_rows() - n_values, rows_.weight(n_values, rows_.n_rows())};
+      missing_seen_[position] = missing.count > 0 ? 1 : 0;
+      Counts left;
+      for (std::uint32_t b = 0, begin = 0; begin < n_values; begin = rows_.end_of_bin(b++)) {
+        const std::uint32_t end = rows_.end_of_bin(b);
+        if (end == begin) continue;
+        left.count += end - begin;
+        left.weight += rows_.weight(begin, end);
+        if (!goes_on(left)) break;
+        add(tile.slot_begin[position] + b, end, left, missing);
+      }
+    }
+    step_begin_.push_back(n_steps_);
+  }
+}
+
+StepSums Candidates::sums(const FeatureTile& tile, std::size_t position, int output_tile,
+                          const std::int32_t* histogram) const {
+  if (histogram == nullptr) return rows_.sums(position, output_tile);
+  StepSums sums{};
+  sums.width = terms_.layout().width;
+  sums.histogram = histogram;
+  sums.missing = missing_bin(tile, position, histogram, sums.width);
+  return sums;
+}
+
+}  // namespace polyleaf

@@ -1,0 +1,69 @@
+// Scores that are estimated first, in float32: only candidates whose estimates come close to the highest are scored in
+// float64, and the best of those is the best of all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/estimate.hpp"
+#include "search/candidates.hpp"
+#include "search/output_terms.hpp"
+#include "search/split_finder.hpp"
+#include "search/tile_search.hpp"
+
+namespace polyleaf {
+
+// OutputTerms in float32, 32 outputs to a tile, factors relative to the largest.
+class EstimateTerms {
+ public:
+  explicit EstimateTerms(const OutputTerms& terms);
+
+  // Whether estimates of this tree's candidates can be relied on.
+  bool usable() const { return !factor_.empty(); }
+  FloatTerms tile(const SearchedNode& node, int output_tile) const;
+
+ private:
+  const OutputTerms& terms_;
+  std::vector<float> factor_, hessian_unit_, lambda_;
+};
+
+class EstimatingFinder : public TileSearch {
+ public:
+  // The estimates must be usable.
+  EstimatingFinder(const OutputTerms& terms, const EstimateTerms& estimates)
+      : terms_(terms), estimates_(estimates), candidates_(terms, true), scores_(terms) {}
+
+  void start(const SearchedNode& node) override;
+  void add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) override;
+  FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) override;
+  bool looks_again() const override { return true; }
+  bool searches_rows() const override { return true; }
+  FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
+
+ protected:
+  // Below, float32 may have lost small terms.
+  static constexpr float kSmallestEstimate = 1e-25f;
+
+  void clear(const FeatureTile& tile);
+  void clear_estimates(std::size_t position);
+  EstimateTile prepare(int output_tile) const;
+  float estimate(EstimateTile& job, std::size_t position, const StepSums& sums);
+  // Estimates below this cannot be the best.
+  float least_estimate();
+  // Scores the candidates whose estimates leave open whether they are the best.
+  FoundSplit score_close(const FeatureTile& tile, float least, const TileHistograms& histograms);
+
+  const OutputTerms& terms_;
+  const EstimateTerms& estimates_;
+  SearchedNode node_;
+  Candidates candidates_;
+  float bar_ = 0.0f;            // the highest estimate of the node's candidates in other tiles, as far as known
+  std::vector<float> highest_;  // per feature: of the estimates of its allowed candidates
+
+ private:
+  std::vector<float> estimated_;  // 2 per step: missing right, missing left
+  ExactScores scores_;
+};
+
+}  // namespace polyleaf

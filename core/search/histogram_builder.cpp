@@ -1,0 +1,133 @@
+#include "search/histogram_builder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace polyleaf {
+namespace {
+
+constexpr std::size_t kChunkRows = 1024;
+// Below this share of its features, a tile is visited code by code, whatever cells were listed of all of them.
+constexpr double kFewFeatures = 0.3;
+// Histograms of combinations are to stay in a core's second-level cache, as those of bins do.
+constexpr std::size_t kMostCombinationBytes = std::size_t{1} << 19;
+
+}  // namespace
+
+HistogramBuilder::HistogramBuilder(const BinnedMatrix& matrix, const Payload& payload,
+                                   const std::vector<std::uint32_t>& rows, const std::uint8_t* feature_mask)
+    : matrix_(matrix),
+      payload_(payload),
+      rows_(rows),
+      all_features_(feature_mask == nullptr),
+      positions_(matrix.tiles.size()) {
+  if (all_features_) return;
+  for (std::size_t tile = 0; tile < matrix_.tiles.size(); ++tile)
+    for (std::size_t position = 0; position < matrix_.tiles[tile].n_features(); ++position)
+      if (feature_mask[matrix_.tiles[tile].features[position]] != 0)
+        positions_[tile].push_back(static_cast<std::uint32_t>(position));
+}
+
+HistogramBuilder::Scratch HistogramBuilder::make_scratch() const {
+  const PayloadLayout& layout = payload_.layout;
+  std::size_t bins = 0;
+  std::size_t combinations = 0;
+  for (std::size_t at = 0; at < matrix_.tiles.size(); ++at) {
+    const FeatureTile& tile = matrix_.tiles[at];
+    bins = std::max<std::size_t>(bins, tile.n_slots());
+    if (combinations_pay(at, rows_.size()))
+      combinations = std::max<std::size_t>(combinations, tile.combinations.n_slots());
+  }
+  Scratch scratch;
+  if (layout.packed) scratch.packed = Buffer<std::int32_t>(bins * layout.row_size());
+  scratch.combinations = Buffer<std::int32_t>(combinations * layout.row_size());
+  return scratch;
+}
+
+std::vector<std::int32_t> HistogramBuilder::sum_rows(const Node& node, const Team& team) const {
+  const PayloadLayout& layout = payload_.layout;
+  const std::size_t n_blocks = (node.n_rows() + kChunkRows - 1) / kChunkRows;
+  const bool several = team.size > 1 && node.n_rows() * layout.n_channels() >= kParallelGathers;
+  std::vector<std::vector<std::int32_t>> partial(
+      several ? static_cast<std::size_t>(team.size) : 1,
+      std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kSlack, 0));
+  team.run(several, n_blocks, [&](std::size_t block, int thread) {
+    const std::size_t begin = node.begin + block * kChunkRows;
+    const std::size_t count = std::min(kChunkRows, node.end - begin);
+    for (int t = 0; t < layout.n_tiles; ++t)
+      histogram_kernels().sum_payload(
+          payload_.tile(t), rows_.data() + begin, count,
+          partial[several ? static_cast<std::size_t>(thread) : 0].data() + t * layout.width);
+  });
+  for (std::size_t other = 1; other < partial.size(); ++other)  // integers: any order gives the same bits
+    for (std::size_t c = 0; c < partial[0].size(); ++c) partial[0][c] += partial[other][c];
+  return std::move(partial[0]);
+}
+
+void HistogramBuilder::build(std::size_t at, int output_tile, const Node& node, Scratch& scratch,
+                             std::int32_t* histogram) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  const PayloadLayout& layout = payload_.layout;
+  std::int32_t* sums = layout.packed ? scratch.packed.data() : histogram;
+  RowsToAdd rows{payload_.tile(output_tile), rows_.data() + node.begin, node.n_rows(), sums};
+  const Visit visit = choose(at, node.n_rows());
+  if (visit == Visit::kCombinations) {
+    const FeatureCombinations& combinations = tile.combinations;
+    rows.histogram = scratch.combinations.data();
+    std::fill_n(rows.histogram, combinations.n_slots() * layout.row_size(), 0);
+    histogram_kernels().add_cells(rows, combinations.cells.view());
+    histogram_kernels().sum_combinations({rows.histogram, layout.width, layout.packed, combinations.size(),
+                                          combinations.first.data(), combinations.slot_begin.data(),
+                                          tile.slot_begin.data(), sums});
+  } else {
+    std::fill_n(sums, tile.n_slots() * layout.row_size(), 0);
+    visit == Visit::kCells ? histogram_kernels().add_cells(rows, tile.cells.view()) : add_codes(at, rows);
+  }
+  if (layout.packed) histogram_kernels().unpack(sums, nullptr, tile.n_slots(), histogram);
+  if (visit != Visit::kCodes && tile.skips_frequent)
+    complete_frequent_bins(tile, node.totals.data() + output_tile * layout.width, histogram);
+}
+
+HistogramBuilder::Visit HistogramBuilder::choose(std::size_t at, std::size_t n_rows) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  if (!all_features_ && positions_[at].size() < kFewFeatures * tile.n_features()) return Visit::kCodes;
+  if (combinations_pay(at, n_rows)) return Visit::kCombinations;
+  return tile.skips_frequent ? Visit::kCells : Visit::kCodes;
+}
+
+// Whether a histogram of combinations is the shorter way, with what they cost: each is cleared, and added to the bins
+// of its features.
+bool HistogramBuilder::combinations_pay(std::size_t at, std::size_t n_rows) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  const FeatureCombinations& combinations = tile.combinations;
+  if (combinations.cells.empty()) return false;
+  if (combinations.n_slots() * payload_.layout.row_size() * sizeof(std::int32_t) > kMostCombinationBytes) return false;
+  const std::size_t n_features = all_features_ ? tile.n_features() : positions_[at].size();
+  const std::size_t n_cells = tile.skips_frequent ? tile.cells.slots.size() : matrix_.n_rows * n_features;
+  const double saved = static_cast<double>(n_cells) - static_cast<double>(combinations.cells.slots.size());
+  return saved * static_cast<double>(n_rows) >
+         kCombinationCost * static_cast<double>(combinations.n_slots()) * static_cast<double>(matrix_.n_rows);
+}
+
+void HistogramBuilder::add_codes(std::size_t at, const RowsToAdd& rows) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  TileCodes codes{tile.codes.data(), tile.wide, tile.n_features(), tile.slot_begin.data(), nullptr, 0};
+  if (!all_features_) {
+    codes.positions = positions_[at].data();
+    codes.n_positions = positions_[at].size();
+  }
+  histogram_kernels().add_codes(rows, codes);
+}
+
+void HistogramBuilder::complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals,
+                                              std::int32_t* histogram) const {
+  const auto width = static_cast<std::size_t>(payload_.layout.width);
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    const std::uint32_t first = tile.slot_begin[position];
+    // Of the frequent bin itself not all rows were visited.
+    histogram_kernels().rest_of_bins(totals, histogram + first * width, tile.slot_begin[position + 1] - first,
+                                     payload_.layout.width, histogram + tile.frequent_slot[position] * width);
+  }
+}
+
+}  // namespace polyleaf

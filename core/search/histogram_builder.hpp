@@ -1,0 +1,53 @@
+// Histograms from rows (Algorithm 1 of the paper), one tile of features and one tile of outputs at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "base/threads.hpp"
+#include "growth/node.hpp"
+#include "kernels/histogram.hpp"
+#include "quantize/payload.hpp"
+#include "table/binned_matrix.hpp"
+
+namespace polyleaf {
+
+class HistogramBuilder {
+ public:
+  // `rows` holds those of every node side by side. `feature_mask`: 1 where the tree may use a feature; null: all.
+  HistogramBuilder(const BinnedMatrix& matrix, const Payload& payload, const std::vector<std::uint32_t>& rows,
+                   const std::uint8_t* feature_mask);
+
+  // Work space of one thread.
+  struct Scratch {
+    Buffer<std::int32_t> packed;        // the sums of a tile whose rows are packed
+    Buffer<std::int32_t> combinations;  // the sums of a tile's combinations of bins
+  };
+  Scratch make_scratch() const;
+
+  // Whether the tree may use any feature of a tile.
+  bool uses(std::size_t tile) const { return all_features_ || !positions_[tile].empty(); }
+  // The sums of a node's rows over all channels, with PayloadLayout::kSlack.
+  std::vector<std::int32_t> sum_rows(const Node& node, const Team& team) const;
+  // The histogram of a node; its totals are known.
+  void build(std::size_t tile, int output_tile, const Node& node, Scratch& scratch, std::int32_t* histogram) const;
+
+ private:
+  // How the cells of a tile are visited.
+  enum class Visit : std::uint8_t { kCodes, kCells, kCombinations };
+  Visit choose(std::size_t at, std::size_t n_rows) const;
+  bool combinations_pay(std::size_t at, std::size_t n_rows) const;
+  void add_codes(std::size_t at, const RowsToAdd& rows) const;
+  void complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals, std::int32_t* histogram) const;
+
+  const BinnedMatrix& matrix_;
+  const Payload& payload_;
+  const std::vector<std::uint32_t>& rows_;
+  const bool all_features_;
+  // Per feature tile: the positions of the tree's features, where they are not all.
+  std::vector<std::vector<std::uint32_t>> positions_;
+};
+
+}  // namespace polyleaf

@@ -1,0 +1,45 @@
+// Search without a histogram: the rows of a small node in the order of their bins, feature by feature.
+//
+//   order of a feature:  | rows of bin 0 | rows of bin 4 | ... | rows that miss it |
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/steps.hpp"
+#include "quantize/payload.hpp"
+#include "table/binned_matrix.hpp"
+
+namespace polyleaf {
+
+// Nodes of no more rows than this, about twice the bins of a feature, are searched without a histogram.
+inline std::size_t few_rows(const BinnedMatrix& matrix) { return 2 * matrix.n_slots / matrix.features.size(); }
+
+class RowOrder {
+ public:
+  // Rows and tile must live as long as they are asked for.
+  void start(const PayloadLayout& layout, const FeatureTile& tile, const NodeRows& rows);
+  void sort(std::size_t position);
+
+  // Of the feature sorted last: where the rows of its first bins end, and the weights of some places.
+  std::uint32_t end_of_bin(std::size_t bin) const { return bin_end_[bin]; }
+  std::uint32_t n_values() const { return n_rows() - n_missing_[sorted_]; }
+  std::uint32_t n_rows() const { return static_cast<std::uint32_t>(rows_->size()); }
+  std::int64_t weight(std::uint32_t begin, std::uint32_t end) const;
+
+  // Where kernels find the sums of a feature's steps.
+  StepSums sums(std::size_t position, int output_tile) const;
+
+ private:
+  const FeatureTile* tile_ = nullptr;
+  const NodeRows* rows_ = nullptr;
+  const std::int32_t* weights_ = nullptr;
+  std::size_t width_ = 0;
+  std::size_t sorted_ = 0;
+  std::vector<std::uint32_t> order_;      // features x rows: places among the vectors of the rows
+  std::vector<std::uint32_t> n_missing_;  // per feature
+  std::vector<std::uint32_t> bin_end_;
+};
+
+}  // namespace polyleaf

@@ -1,0 +1,55 @@
+// The best split of a node in one tile of features. Every way to find it stands behind this seam.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "growth/category_partition.hpp"
+#include "growth/value_bounds.hpp"
+#include "quantize/payload.hpp"
+#include "rules/scoring.hpp"
+#include "table/binned_matrix.hpp"
+
+namespace polyleaf {
+
+// What a search needs to know of a node, besides its histogram.
+struct SearchedNode {
+  const std::int32_t* totals = nullptr;
+  const std::uint8_t* feature_mask = nullptr;  // 1 where a feature may be used; null: all
+  const ValueBounds* bounds = nullptr;
+
+  bool allows(std::int32_t feature) const { return feature_mask == nullptr || feature_mask[feature] != 0; }
+};
+
+// The histograms of one tile of features, one for each tile of outputs.
+struct TileHistograms {
+  const std::int32_t* first = nullptr;
+  std::size_t stride = 0;  // from one to the next
+
+  const std::int32_t* of(int output_tile) const { return first + static_cast<std::size_t>(output_tile) * stride; }
+};
+
+struct FoundSplit {
+  BestCandidate best;
+  CategoryPartition partition;  // of a split by categories
+};
+
+// One thread searches one node at a time: first `start`, then tile after tile of features, in any order, `add` for each
+// tile of outputs in theirs, and `best`.
+class TileSearch {
+ public:
+  virtual ~TileSearch() = default;
+
+  virtual void start(const SearchedNode& node) = 0;
+  // Takes the histogram of one tile of outputs.
+  virtual void add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) = 0;
+  // `histograms` are those that were added, where `looks_again`.
+  virtual FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) = 0;
+  virtual bool looks_again() const { return false; }
+
+  // The best split straight from the rows of a node that has few of them, instead of `add` and `best`.
+  virtual bool searches_rows() const { return false; }
+  virtual FoundSplit search_rows(const FeatureTile&, const NodeRows&) { return {}; }
+};
+
+}  // namespace polyleaf
