@@ -112,6 +112,7 @@ def test_settings_of_a_run_reach_the_growers_by_their_names() -> None:
         "sparse_leaves": 2,
         "sparse_mode": "unrestricted",
         "hessian": "exact_leaf",
+        "histogram_precision": "packed",
         "n_threads": 3,
     }
     rest = {one.name: None for one in fields(Settings) if one.name not in given}
@@ -130,6 +131,7 @@ def test_settings_of_a_run_reach_the_growers_by_their_names() -> None:
         ("sparse_leaves", 0),
         ("sparse_mode", "loose"),
         ("hessian", "full"),
+        ("histogram_precision", "half"),
         ("n_threads", 0),
     ],
 )
@@ -251,6 +253,7 @@ CLASSES = np.zeros(N, np.int32)
         ({"sparse_leaves": 2}, {"monotone": np.ones((M, D), np.int8)}, "monotone: only"),
         ({"hessian": "exact"}, {}, "hessian: an exact one needs the labels"),
         ({"hessian": "exact_leaf", "sparse_leaves": 2}, {"leaf_gradients": leaves(label=CLASSES)}, "hessian"),
+        "histogram_precision": "packed",
         (
             {"hessian": "exact"},
             {"leaf_gradients": leaves(label=CLASSES), "split_gradients": SKETCH},

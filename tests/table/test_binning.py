@@ -472,7 +472,7 @@ def test_other_rows_need_the_same_columns():
         matrix.cuts(2)
 
 
-# ---- Combinations of features -------------------------------------------------------------------------------
+# --- combinations of features -------------------------------------------------------------------------
 
 
 def few_values(n=20_000, n_features=6, n_values=8, share_of_zero=0.0, alike=False):
@@ -517,6 +517,7 @@ def test_combinations_that_save_nothing_are_none(X):
 def test_combinations_depend_neither_on_threads_nor_on_the_rows_taken():
     X = few_values(share_of_zero=0.5, alike=True)
     matrix = bin_table(X, None, 255, 1)
-    np.testing.assert_array_equal(bin_table(X, None, 255, 2).feature_combinations(), matrix.feature_combinations())
+    two = bin_table(X, None, 255, 2)
+    np.testing.assert_array_equal(two.feature_combinations(), matrix.feature_combinations())
     taken = matrix.take(np.arange(0, 300, dtype=np.uint32), 1)
     np.testing.assert_array_equal(taken.feature_combinations(), matrix.feature_combinations())
