@@ -253,7 +253,6 @@ CLASSES = np.zeros(N, np.int32)
         ({"sparse_leaves": 2}, {"monotone": np.ones((M, D), np.int8)}, "monotone: only"),
         ({"hessian": "exact"}, {}, "hessian: an exact one needs the labels"),
         ({"hessian": "exact_leaf", "sparse_leaves": 2}, {"leaf_gradients": leaves(label=CLASSES)}, "hessian"),
-        "histogram_precision": "packed",
         (
             {"hessian": "exact"},
             {"leaf_gradients": leaves(label=CLASSES), "split_gradients": SKETCH},
