@@ -12,8 +12,7 @@ from sklearn.metrics import root_mean_squared_error
 import oracle
 from gradients_of import gradients_of
 from polyleaf import PolyleafClassifier, PolyleafRegressor, _core
-from polyleaf.data.dataset import Dataset
-from polyleaf.data.weights import Weights
+from polyleaf.estimators.problem import read_problem, training_rows
 from polyleaf.losses import make_loss
 from polyleaf.losses.formula import NumpyFormula
 from polyleaf.losses.squared_error import SquaredError
@@ -517,9 +516,8 @@ def test_scores_of_targets_of_any_size_are_the_predictions(exponents):
             return NumpyFormula(gradients)
 
     model = estimator("regression", n_estimators=5)
-    coding = model._learn_coding(y)
-    settings = model._settings(model.get_params(), coding, "squared_error", None)
-    result = train(Dataset("training", X, y, Weights(None, None)), [], Spy(2), [], settings)
+    read = read_problem(model, model.get_params(), training_rows(X, y, None))
+    result = train(read.data, [], Spy(2), [], read.settings)
     for before, after in zip(seen[1:], result.forest.staged_raw(X), strict=False):
         np.testing.assert_array_equal(before, after)
 

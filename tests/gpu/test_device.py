@@ -22,7 +22,6 @@ from pairs import FEATURES, Case, case_of, plain, refusals
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, load_model
 from polyleaf.callbacks import Checkpoint
 from polyleaf.data.device_arrays import is_device_array
-from polyleaf.estimators import base as base_estimator
 from polyleaf.gpu import runtime
 from polyleaf.gpu.runtime import GpuError, require_gpu
 from polyleaf.model.file import read_model
@@ -244,7 +243,7 @@ def up_to_training(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Reached
 
     monkeypatch.setattr(runtime, "require_gpu", lambda: None)
-    monkeypatch.setattr(base_estimator, "train", train)
+    monkeypatch.setattr("polyleaf.estimators.fit.train", train)
 
 
 def fit_on_gpu(case: Case) -> None:

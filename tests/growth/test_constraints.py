@@ -516,7 +516,7 @@ def test_bad_constraints_are_named_before_any_work(
     name: str, value: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, Y = framed()
-    monkeypatch.setattr("polyleaf.estimators.base.train", lambda *_: pytest.fail("training began"))
+    monkeypatch.setattr("polyleaf.estimators.fit.train", lambda *_: pytest.fail("training began"))
     with pytest.raises(error, match=message) as caught:
         PolyleafRegressor(**{name: value}).fit(X, Y)
     assert name in str(caught.value)
@@ -556,7 +556,7 @@ def test_what_monotone_constraints_do_not_go_with(
         "labels": (Y > 0).astype(int),
         "sparse labels": scipy.sparse.csr_array((Y > 0).astype(int)),
     }[target]
-    monkeypatch.setattr("polyleaf.estimators.base.train", lambda *_: pytest.fail("training began"))
+    monkeypatch.setattr("polyleaf.estimators.fit.train", lambda *_: pytest.fail("training began"))
     with pytest.raises(ValueError, match=f"monotone_constraints do not go with.*{reason}"):
         PolyleafClassifier(monotone_constraints={0: 1}, **settings).fit(X, y)
 

@@ -1,14 +1,10 @@
-"""What the estimators share: reading the input, calling the boosting loop, keeping and saving the forest."""
+"""What the estimators share: ``fit``, the fitted attributes, the way from a table to raw scores."""
 
 from __future__ import annotations
 
-import copy
 import numbers
 import os
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,116 +13,35 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from polyleaf.data.category_values import (
-    Categories,
-    category_codes,
-    learn_categories,
-    resolve_categorical,
-)
-from polyleaf.data.dataset import Dataset
-from polyleaf.data.device_arrays import chosen_rows, on_host
-from polyleaf.data.inputs import (
-    Array,
-    EvalInput,
-    FloatArray,
-    check_features,
-    read_eval_sets,
-    read_table,
-    table_numbers,
-)
+from polyleaf.data.category_values import Categories
+from polyleaf.data.device_arrays import on_host
+from polyleaf.data.inputs import Array, FloatArray, read_eval_sets
 from polyleaf.data.sparse_tables import SparseTable
-from polyleaf.data.tables import Table
-from polyleaf.data.target_frames import FrameMaker, TargetInput, frame_maker, read_target_input
+from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
-from polyleaf.data.weights import (
-    Mask,
-    Weights,
-    apply_class_weight,
-    check_cell_weights,
-    refuse_unobserved,
-    rows_with_weight,
-    set_unobserved_aside,
-)
+from polyleaf.estimators.fit import callbacks_of, train_on
+from polyleaf.estimators.prediction import predicted_by_gpu, read_features, score_of
+from polyleaf.estimators.problem import read_problem, training_rows
+from polyleaf.estimators.targets import Objective, Targets
 from polyleaf.growth.threads import effective_threads
-from polyleaf.losses import Loss, LossDetails, make_link, make_loss
-from polyleaf.metrics import Metric, make_metrics
-from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_params
+from polyleaf.losses import Loss, make_link
 from polyleaf.model.file import read_model, write_model
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
 from polyleaf.model.importance import importance, output_importance
-from polyleaf.params.combinations import check, refused
-from polyleaf.params.constraints import interaction_groups, monotone_signs
-from polyleaf.params.objectives import default_objective, link_of
-from polyleaf.params.resolution import (
-    base_score_vector,
-    output_weight_vector,
-    resolve_hessian,
-    resolve_sketch,
-)
+from polyleaf.params.combinations import check
+from polyleaf.params.objectives import link_of
 from polyleaf.params.rules import Boolean, Integer
-from polyleaf.params.settings import Settings, seed_of
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import DEFAULT_SKETCH_SIZE, EstimatorKind, parameters_of, validate_params
-from polyleaf.training.callbacks import all_callbacks
+from polyleaf.params.table import EstimatorKind, parameters_of, validate_params
 from polyleaf.training.continuation import Start
-from polyleaf.training.loop import TrainingResult, train
-
-Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
-EvalMetric = str | Callable[[Array, FloatArray], float]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What there is to train on, read and checked.
-
-    Attributes
-    ----------
-    data, coding, loss, metrics, settings
-        Everything the boosting loop needs.
-    feature_names : tuple of str or None
-        Of the table.
-    categories : mapping of int to CategoryValues
-        Of the categorical columns.
-    reader : BasePolyleaf
-        A copy of the estimator that knows the features, to read evaluation sets with.
-    kept : bool ndarray or None
-        Which of the rows given are in `data`: those with any weight. None: all.
-    own_weight : float64 ndarray or None
-        Weights of the rows or cells of `data` without those of their classes.
-    saved_loss : str
-        What a model file calls the loss.
-    """
-
-    data: Dataset
-    coding: TargetCoding
-    loss: Loss
-    metrics: list[Metric]
-    settings: Settings
-    feature_names: tuple[str, ...] | None
-    categories: Categories
-    reader: BasePolyleaf
-    kept: Mask | None
-    own_weight: FloatArray | None
-    saved_loss: str
-
-    def fitted(self, result: TrainingResult) -> FittedModel:
-        """Return the model that some rounds are."""
-        return FittedModel(
-            result.forest,
-            self.coding,
-            self.saved_loss,
-            self.feature_names,
-            self.categories,
-            result.best_iteration,
-            result.evals_result,
-        )
 
 
 class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
-    """What the estimators share: ``fit``, the fitted attributes, the way from a table to raw scores."""
+    """What the estimators share; they say what y is, and what to make of raw scores."""
 
     _kind: ClassVar[EstimatorKind]
+    _targets: ClassVar[type[Targets]]
 
     # Declared for readers and type checkers; __init__ of the estimators sets the parameters.
     n_estimators: int
@@ -135,7 +50,6 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     categorical_features: Any
     objective: str | Objective | None
     importance_type: str
-    monotone_constraints: Any
     device: str
     n_jobs: int | None
     random_state: int | np.random.RandomState | None
@@ -150,19 +64,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     _forest: Forest
     _coding: TargetCoding
     _loss_name: str
+    _categories: Categories
     _seed: int | None
-
-    def _target_input(self, y: object, name: str) -> TargetInput:
-        """Return y taken apart: its values, and what its columns are called."""
-        return read_target_input(y, name)
-
-    @abstractmethod
-    def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Array:
-        """Return y checked, as an array, before rows without weight are dropped."""
-
-    @abstractmethod
-    def _learn_coding(self, y: Array) -> TargetCoding:
-        """Return what there is to know about a checked y."""
 
     def fit(
         self,
@@ -226,126 +129,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
             require_gpu()
         evals = read_eval_sets(eval_set, eval_sample_weight)
-        check(Situation(params, n_eval_sets=len(evals)))
-        callbacks = all_callbacks(params["callbacks"], self.early_stopping_rounds, int(params["verbose"]))
+        callbacks = callbacks_of(params, evals)
         start = self._start(init_model, resume)
-        problem = self._problem(X, y, sample_weight, params, start)
-        eval_data = [problem.reader._eval_dataset(one, problem.coding, problem.loss) for one in evals]
-        for one, given in zip(eval_data, evals, strict=True):
-            problem.loss.check_targets(one.y, one.weights.whole(), given.y_name, training=False)
-            check_measured(problem.metrics, one, given.y_name)
-        if not evals:
-            check_measured(problem.metrics, problem.data, "y", weighted=False)
-
-        @cache
-        def note() -> CheckpointNote:
-            return CheckpointNote(
-                seed=problem.settings.seed,
-                init_rounds=0 if start is None else start.init_rounds,
-                params=describe_params(params),
-                data=describe_data(problem.data.arrays()),
-            )
-
-        def save(path: str | os.PathLike[str], result: TrainingResult) -> None:
-            write_model(path, self._saved(params, problem.fitted(result), note()))
-
-        result = train(
-            problem.data,
-            eval_data,
-            problem.loss,
-            problem.metrics,
-            problem.settings,
-            callbacks,
-            initial=None if start is None else start.forest,
-            save=save,
-        )
+        problem = read_problem(self, params, training_rows(X, y, sample_weight), start)
+        result = train_on(problem, evals, callbacks, start)
         self._take(problem.fitted(result))
         self._seed = problem.settings.seed
         if result.error is not None:
             raise result.error
         return self
-
-    def _problem(
-        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], start: Start | None = None
-    ) -> Problem:
-        """Read and check what there is to train on."""
-        reader = copy.copy(self)  # takes the features' number and names while the input is being read
-        target = self._target_input(y, "y")
-        rows = EvalInput("training", X, target.values, sample_weight, "X", "y", "sample_weight")
-        reader._names_of_y = target.names
-        table, labels, weight, kept = reader._read_rows(rows, reset=True, start=start)
-        if start is None:
-            coding = replace(self._learn_coding(labels), names=target.names, frame=target.frame)
-        else:
-            coding = start.fitted.coding
-            coding.check_names(target.names, "y")
-            self._check_continues(coding, start.source)
-        loss = self._make_loss(coding)
-        names = getattr(reader, "feature_names_in_", None)
-        feature_names = None if names is None else tuple(names)
-        n_features, n_outputs = table.shape[1], coding.n_outputs
-        interaction = interaction_groups(params["interaction_constraints"], n_features, feature_names)
-        check(
-            Situation(
-                params,
-                device=params["device"],
-                kind=coding.kind,
-                loss=loss.name,
-                n_outputs=n_outputs,
-                leaf_quantiles=loss.leaf_levels is not None,
-                sparse_labels=scipy.sparse.issparse(labels),
-                categorical=bool(reader._categories),
-                interaction=interaction is not None,
-            )
-        )
-        signs = monotone_signs(params.get("monotone_constraints"), n_features, n_outputs, feature_names)
-        settings = replace(
-            self._settings(params, coding, loss.name, reader._categorical_mask()),
-            monotone=signs,
-            interaction=interaction,
-        )
-        codes = coding.encode(labels)
-        own_weight = loss.output_weights(weight)
-        weight = apply_class_weight(params.get("class_weight"), codes, coding, weight)
-        data = Dataset(rows.name, table, codes, Weights.of(loss.output_weights(weight)))
-        loss.check_targets(data.y, data.weights.whole(), rows.y_name, training=True)
-        metrics = self._make_metrics(params, coding, loss, data)
-        if start is not None:
-            start.check_run(data, self._saved_loss(loss), params, settings, feature_names)
-            settings = start.continued(settings)
-        return Problem(
-            data,
-            coding,
-            loss,
-            metrics,
-            settings,
-            feature_names,
-            reader._categories,
-            reader,
-            kept,
-            own_weight,
-            self._saved_loss(loss),
-        )
-
-    def _saved_loss(self, loss: Loss) -> str:
-        """What a model file calls the loss."""
-        return loss.name
-
-    def _check_continues(self, coding: TargetCoding, source: str) -> None:
-        """Raise ValueError where the outputs of the model to go on from mean something else than ours."""
-        details = LossDetails.from_params(self.get_params(deep=False))
-        levels = details.quantile_levels if self.objective == "quantile" else None
-        if levels != coding.levels:
-            raise ValueError(
-                f"{source}: quantile_levels are {levels}, but those of the model are {coding.levels}."
-            )
-
-    def _categorical_mask(self) -> npt.NDArray[np.uint8] | None:
-        if not self._categories:
-            return None
-        mask = np.zeros(self.n_features_in_, dtype=np.uint8)
-        mask[list(self._categories)] = 1
-        return mask
 
     def _start(self, init_model: Any, resume: str | os.PathLike[str] | None) -> Start | None:
         """Return what training goes on from, if anything."""
@@ -370,115 +162,6 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         start.check_estimator(self._kind)
         return start
 
-    def _read_rows(
-        self, rows: EvalInput, *, reset: bool, start: Start | None = None
-    ) -> tuple[Array | SparseTable, Array, FloatArray | None, Mask | None]:
-        """Return features, targets and weights of the rows that have any weight, and which rows these are."""
-        table = read_table(self, rows.X, reset=reset, name=rows.X_name)
-        y = self._read_y(rows.y, table.shape[0], rows.y_name, warn=reset)
-        y, weight = self._weighed(y, rows)
-        kept = rows_with_weight(weight)
-        if reset:
-            self._categories = self._learn_categories(table, kept, start)
-        X = self._numbers(table)
-        if kept is not None:
-            X, y, weight = chosen_rows(X, kept), y[kept], None if weight is None else weight[kept]
-        refuse_unobserved(X.shape[0], weight if reset else None, rows.y_name, self._columns_of_y())
-        # Training and evaluation read a sparse table column by column.
-        return scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X, y, weight, kept
-
-    def _weighed(self, y: Any, rows: EvalInput) -> tuple[Any, FloatArray | None]:
-        """Return y without missing values, and the weights of rows or cells."""
-        return set_unobserved_aside(y, check_cell_weights(rows.weight, y, rows.weight_name))
-
-    def _columns_of_y(self) -> Sequence[str] | None:
-        """What errors call the columns of y; None: their numbers."""
-        names: Sequence[str] | None = self._names_of_y
-        return names
-
-    def _learn_categories(self, table: Table, kept: Mask | None, start: Start | None) -> Categories:
-        """Return the categories of the table of ``fit``, or those of the model to go on from."""
-        mask = resolve_categorical(self.categorical_features, table)
-        if start is None:
-            return learn_categories(table, mask, kept)
-        start.check_categorical(np.flatnonzero(mask).tolist())
-        return start.fitted.categories
-
-    def _numbers(self, table: Table, n_threads: int = 1) -> Array | SparseTable:
-        """Return a table's cells as numbers, categories as their codes."""
-        codes = category_codes(table, self._categories) if self._categories else None
-        return table_numbers(table, codes, n_threads)
-
-    def _eval_dataset(self, rows: EvalInput, coding: TargetCoding, loss: Loss) -> Dataset:
-        target = self._target_input(rows.y, rows.y_name)
-        coding.check_names(target.names, rows.y_name)
-        X, y, weight, _ = self._read_rows(replace(rows, y=target.values), reset=False)
-        weights = Weights.of(loss.output_weights(weight))
-        return Dataset(rows.name, X, coding.encode(y, rows.y_name), weights)
-
-    def _make_loss(self, coding: TargetCoding) -> Loss:
-        return make_loss(
-            default_objective(coding.kind) if self.objective is None else self.objective,
-            n_outputs=coding.n_outputs,
-            kind=coding.kind,
-            parameters=self.get_params(deep=False),
-        )
-
-    def _make_metrics(
-        self, params: dict[str, Any], coding: TargetCoding, loss: Loss, data: Dataset
-    ) -> list[Metric]:
-        return make_metrics(
-            params["eval_metric"],
-            default=loss.default_metric,
-            kind=coding.kind,
-            n_labels=coding.width,
-            details=LossDetails.from_params(params),
-        )
-
-    def _settings(
-        self,
-        params: dict[str, Any],
-        coding: TargetCoding,
-        loss_name: str,
-        categorical: npt.NDArray[np.uint8] | None,
-    ) -> Settings:
-        """Return the parameters as plain Python numbers, with seed and threads resolved."""
-
-        def count(name: str) -> int | None:
-            return None if params[name] is None else int(params[name])
-
-        return Settings(
-            n_estimators=int(params["n_estimators"]),
-            learning_rate=float(params["learning_rate"]),
-            max_depth=count("max_depth"),
-            max_leaves=count("max_leaves"),
-            min_samples_leaf=int(params["min_samples_leaf"]),
-            max_bins=count("max_bins"),
-            reg_lambda=float(params["reg_lambda"]),
-            reg_alpha=float(params["reg_alpha"]),
-            min_split_gain=float(params["min_split_gain"]),
-            min_child_weight=float(params["min_child_weight"]),
-            subsample=float(params["subsample"]),
-            sampling_method=params["sampling_method"],
-            colsample_bytree=float(params["colsample_bytree"]),
-            colsample_bylevel=float(params["colsample_bylevel"]),
-            colsample_bynode=float(params["colsample_bynode"]),
-            multi_strategy=params["multi_strategy"],
-            sparse_leaves=count("sparse_leaves"),
-            sparse_mode=params["sparse_mode"],
-            sketch=resolve_sketch(params, loss_name, coding.n_outputs),
-            sketch_size=count("sketch_size") or DEFAULT_SKETCH_SIZE,
-            hessian=resolve_hessian(params, loss_name, coding.n_outputs),
-            histogram_precision=params["histogram_precision"],
-            scale_targets=bool(params.get("scale_targets", False)),
-            output_weight=output_weight_vector(params["output_weight"], coding.n_outputs),
-            base_score=base_score_vector(params["base_score"], coding.n_outputs),
-            categorical=categorical,
-            seed=seed_of(params["random_state"]),
-            n_threads=effective_threads(count("n_jobs")),
-            device=params["device"],
-        )
-
     def _take(self, fitted: FittedModel) -> None:
         """Set all that makes this estimator a fitted one, and nothing of a former fit."""
         forest, coding = fitted.forest, fitted.coding
@@ -499,6 +182,19 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         self.n_estimators_ = forest.n_rounds
         self.best_iteration_ = fitted.best_iteration
         self.evals_result_ = fitted.evals_result
+
+    def _fitted(self) -> FittedModel:
+        """Return what this estimator predicts with."""
+        names = getattr(self, "feature_names_in_", None)
+        return FittedModel(
+            self._forest,
+            self._coding,
+            self._loss_name,
+            None if names is None else tuple(names),
+            self._categories,
+            self.best_iteration_,
+            self.evals_result_,
+        )
 
     # --- using the forest ----------------------------------------------------------------------------------
 
@@ -580,40 +276,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         self._check_is_fitted()
         params = self.get_params(deep=False)
         validate_params(params, self._kind)
-        write_model(path, self._saved(params, self._fitted()))
-
-    def _fitted(self) -> FittedModel:
-        """Return what this estimator predicts with."""
-        names = getattr(self, "feature_names_in_", None)
-        return FittedModel(
-            self._forest,
-            self._coding,
-            self._loss_name,
-            None if names is None else tuple(names),
-            self._categories,
-            self.best_iteration_,
-            self.evals_result_,
-        )
-
-    def _saved(
-        self, params: dict[str, Any], fitted: FittedModel, note: CheckpointNote | None = None
-    ) -> SavedModel:
-        """Return what a file holds of a model."""
-        # A file is read where there may be no other device.
-        return SavedModel(self._kind, params | {"device": "cpu"}, fitted, note)
-
-    def _link(self) -> Loss:
-        """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""
-        return make_link(self._loss_name, self._coding)
-
-    def _score(self, metric: str, prediction: FloatArray, y: Any, sample_weight: Any) -> float:
-        """Measure predictions of shape (rows, outputs) where targets were observed."""
-        values = self._read_y(read_target_input(y, "y").values, len(prediction), "y", warn=False)
-        values, weight = set_unobserved_aside(
-            values, check_cell_weights(sample_weight, values, "sample_weight")
-        )
-        (measured,) = make_metrics(metric, default=metric, kind=self._coding.kind)
-        return measured.function(self._coding.encode(values), prediction, weight)
+        write_model(path, SavedModel(self._kind, params, self._fitted()))
 
     def _check_is_fitted(self) -> None:
         # scikit-learn's check looks at the whole estimator, which takes as long as predicting a row.
@@ -638,10 +301,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         self._check_is_fitted()
         self._check_param("n_jobs")
         threads = effective_threads(None if self.n_jobs is None else int(self.n_jobs))
-        if self._categories:
-            table = self._numbers(read_table(self, X, reset=False), threads)
-        else:
-            table = check_features(self, X, reset=False, n_threads=threads)
+        table = read_features(self, X, self._categories, threads)
         rounds = self.best_iteration_ + 1
         if n_rounds is not None:
             Integer(1, self.n_estimators_).check("n_rounds", n_rounds)
@@ -652,6 +312,11 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """Return the raw scores."""
         return self._scored(X, n_rounds, None)
 
+    def _staged_raw(self, X: object, n_rounds: int | None) -> Iterator[FloatArray]:
+        """Return an iterator over the raw scores after each round."""
+        table, rounds, threads = self._ready(X, n_rounds)
+        return self._forest.staged_raw(on_host(table), n_rounds=rounds, n_threads=threads)
+
     def _predicted(self, X: object, n_rounds: int | None) -> FloatArray:
         """Return values or probabilities of shape (rows, outputs)."""
         self._check_is_fitted()
@@ -659,15 +324,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         is_raw = link_of(self._loss_name, self._coding.kind) == "identity"
         return self._scored(X, n_rounds, None if is_raw else self._link())
 
+    def _link(self) -> Loss:
+        """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""
+        return make_link(self._loss_name, self._coding)
+
     def _scored(self, X: object, n_rounds: int | None, link: Loss | None) -> FloatArray:
+        """Return what `link` makes of the raw scores; None: these themselves."""
         table, rounds, threads = self._ready(X, n_rounds)
         if self._uses_gpu(table):
-            from polyleaf.gpu.predictor import linked, predict_raw  # which need CuPy
-
-            predictions: FloatArray = linked(
-                link, predict_raw(self._forest, table, rounds, n_threads=threads), threads
-            )
-            return predictions
+            return predicted_by_gpu(self._forest, table, rounds, threads, link)
         raw = self._forest.predict_raw(table, n_rounds=rounds, n_threads=threads)
         return raw if link is None else link.predict(raw, threads)
 
@@ -681,18 +346,10 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         require_gpu()
         return not scipy.sparse.issparse(table)
 
-    def _staged_raw(self, X: object, n_rounds: int | None) -> Iterator[FloatArray]:
-        table, rounds, threads = self._ready(X, n_rounds)
-        return self._forest.staged_raw(on_host(table), n_rounds=rounds, n_threads=threads)
-
-
-def check_measured(metrics: Sequence[Metric], data: Dataset, y_name: str, *, weighted: bool = True) -> None:
-    """Raise ValueError where a metric cannot measure some rows: their targets, or their weights."""
-    for metric in metrics:
-        if metric.check_targets is not None:
-            metric.check_targets(data.y, data.weights.whole(), y_name)
-        if weighted and not metric.takes_weight and not data.weights.are_ones:
-            raise refused(Situation(blind_metric=metric.name, weighted=True, words={"y": y_name}))
+    def _score(self, metric: str, prediction: FloatArray, y: Any, sample_weight: Any) -> float:
+        """Measure predictions of shape (rows, outputs) where targets were observed."""
+        targets = self._targets(self.get_params(deep=False))
+        return score_of(metric, prediction, y, sample_weight, targets, self._coding)
 
 
 def _model_of(model: Any) -> SavedModel:
@@ -705,4 +362,4 @@ def _model_of(model: Any) -> SavedModel:
             f"file; got {model!r:.80} of type {type(model).__name__}."
         )
     model._check_is_fitted()
-    return model._saved(model.get_params(deep=False), model._fitted())
+    return SavedModel(model._kind, model.get_params(deep=False), model._fitted())

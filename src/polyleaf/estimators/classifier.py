@@ -9,25 +9,19 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import ClassifierMixin
 
-from polyleaf.data.device_arrays import is_device_array, looked_up, on_host
+from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.targets import (
-    TargetCoding,
-    classification_coding,
-    read_labels,
-)
+from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import ClassWeight
-from polyleaf.estimators.base import BasePolyleaf, EvalMetric, Objective
+from polyleaf.estimators.base import BasePolyleaf
+from polyleaf.estimators.prediction import best_columns, decided, probabilities, raw_blocks
+from polyleaf.estimators.targets import ClassTargets, EvalMetric, Objective
 from polyleaf.model.fitted import FittedModel
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
-from polyleaf.params.objectives import link_of
 from polyleaf.params.rules import Integer
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import documented
-
-# Raw scores computed together when predictions are sparse.
-_BLOCK_CELLS = 1 << 19
 
 
 @documented("classifier")
@@ -71,6 +65,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
     """
 
     _kind = "classifier"
+    _targets = ClassTargets
     classes_: Array
 
     def __init__(
@@ -163,12 +158,6 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         tags.classifier_tags.multi_label = True
         return tags
 
-    def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Array:
-        return read_labels(y, n_rows, name, warn=warn)
-
-    def _learn_coding(self, y: Array) -> TargetCoding:
-        return classification_coding(y, softmax=self.objective == "cross_entropy")
-
     def _take(self, fitted: FittedModel) -> None:
         super()._take(fitted)
         if fitted.coding.classes is not None:
@@ -214,17 +203,17 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
                 raise refused(Situation(asked=frozenset({"sparse", "top_k"})))
             binary = self._coding.kind == "binary"  # one score: that of the second class
             scores = (np.hstack([-raw, raw]) if binary else raw for raw in self._raw_blocks(X, n_rounds))
-            best = np.concatenate([_largest(one, int(top_k)) for one in scores])
+            best = np.concatenate([best_columns(one, int(top_k)) for one in scores])
             if make_frame is None:
                 return best
             return make_frame(best, [f"top_{place}" for place in range(1, best.shape[1] + 1)])
         if sparse is None:
             sparse = self._coding_of_fit().sparse and make_frame is None
         if not sparse:
-            decided = self._decided(self._raw(X, n_rounds))
+            prediction = self._decided(self._raw(X, n_rounds))
             if make_frame is None:
-                return decided
-            return make_frame(decided, self._coding.columns_of_predictions())
+                return prediction
+            return make_frame(prediction, self._coding.columns_of_predictions())
         asked = frozenset({"sparse"} if make_frame is None else {"sparse", "as_frame"})
         check(Situation(kind=self._coding.kind, asked=asked))
         blocks = [scipy.sparse.csr_array(self._decided(raw)) for raw in self._raw_blocks(X, n_rounds)]
@@ -292,32 +281,10 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
 
     def _raw_blocks(self, X: Any, n_rounds: int | None) -> Iterator[FloatArray]:
         """Return the raw scores of some rows at a time."""
-        table, rounds, threads = self._ready(X, n_rounds)
-        table = scipy.sparse.csr_array(table) if scipy.sparse.issparse(table) else on_host(table)
-        step = max(1, _BLOCK_CELLS // self._coding.n_outputs)
-        for begin in range(0, table.shape[0], step):
-            yield self._forest.predict_raw(table[begin : begin + step], n_rounds=rounds, n_threads=threads)
+        return raw_blocks(self._forest, *self._ready(X, n_rounds))
 
     def _decided(self, raw: FloatArray) -> Array:
-        if self._coding.kind == "multilabel":
-            # Without a link, scores are on the scale of the labels themselves.
-            middle = 0.5 if link_of(self._loss_name, "multilabel") == "identity" else 0.0
-            return (raw > middle).astype(np.int64)
-        codes = (raw[:, 0] > 0).astype(np.intp) if self._coding.kind == "binary" else raw.argmax(axis=1)
-        if is_device_array(codes):
-            return looked_up(self._coding.decode(np.arange(self._coding.width)), codes)
-        return self._coding.decode(codes)
+        return decided(self._coding, self._loss_name, raw)
 
     def _probabilities(self, prediction: FloatArray) -> FloatArray:
-        if self._coding.kind == "binary":
-            return np.hstack([1 - prediction, prediction])
-        # Scores on the scale of the labels are not bound to it.
-        on_scale = link_of(self._loss_name, self._coding.kind) == "identity"
-        return np.clip(prediction, 0.0, 1.0) if on_scale else prediction
-
-
-def _largest(raw: FloatArray, k: int) -> Array:
-    """Return the columns of the k largest scores of each row, best first."""
-    largest = np.sort(np.argpartition(-raw, k - 1, axis=1)[:, :k], axis=1)
-    order = np.argsort(-np.take_along_axis(raw, largest, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(largest, order, axis=1)
+        return probabilities(self._coding, self._loss_name, prediction)

@@ -19,7 +19,8 @@ from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
-from polyleaf.estimators.base import BasePolyleaf, Problem, check_measured
+from polyleaf.estimators.base import BasePolyleaf
+from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import validate_params
@@ -137,7 +138,7 @@ def cv(
     X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
     callbacks = all_callbacks(params["callbacks"], params["early_stopping_rounds"], int(params["verbose"]))
 
-    problem = estimator._problem(X, y, sample_weight, params)
+    problem = read_problem(estimator, params, training_rows(X, y, sample_weight))
     data, settings, measured = problem.data, problem.settings, problem.metrics
     check_measured(measured, replace(data, weights=Weights.of(problem.own_weight)), "y")
     folds = _read_folds(cv, X, y, groups, _num_samples(X), is_classifier(estimator))
@@ -150,13 +151,13 @@ def cv(
     def make_runs() -> Iterator[Run]:
         matrix = bin_data(data, settings)
         for i, (train, test) in enumerate(folds):
-            training = _part(data, train, own_weight=_balanced(problem, params, train))
+            training = _part(data, train, own_weight=_balanced(problem, train))
             unseen = replace(_part(data, test, _taken(problem.own_weight, test)), name=_SET_NAME)
             whole = training.weights.whole()
             refuse_unobserved(len(train), whole, f"y of the train rows of fold {i}")
             problem.loss.check_targets(training.y, whole, f"y of the train rows of fold {i}", training=True)
             bins = matrix.take(train.astype(np.uint32), settings.n_threads)
-            own_loss = estimator._make_loss(problem.coding)
+            own_loss = problem.reader.targets.make_loss(problem.coding)
             yield Run(training, [unseen], own_loss, measured, settings, matrix=bins)
 
     together = Folds(make_runs, _SET_NAME, measured)
@@ -211,10 +212,11 @@ def _taken(weight: FloatArray | None, rows: Indices) -> FloatArray | None:
     return None if weight is None else weight[rows]
 
 
-def _balanced(problem: Problem, params: Mapping[str, Any], rows: Indices) -> FloatArray | None:
+def _balanced(problem: Problem, rows: Indices) -> FloatArray | None:
     """Return the weights of training rows times those of their classes, which are balanced among them."""
     weight = _taken(problem.own_weight, rows)
-    return apply_class_weight(params.get("class_weight"), problem.data.y[rows], problem.coding, weight)
+    class_weight = problem.params.get("class_weight")
+    return apply_class_weight(class_weight, problem.data.y[rows], problem.coding, weight)
 
 
 def _among(rows: Indices, kept: npt.NDArray[np.bool_] | None) -> Indices:

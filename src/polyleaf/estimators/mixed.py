@@ -7,28 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import on_host
-from polyleaf.data.inputs import Array, EvalInput, FloatArray
-from polyleaf.data.mixed_targets import (
-    CodedGroup,
-    MixedCoding,
-    TargetColumns,
-    make_table,
-    mixed_coding,
-    read_target_columns,
-)
-from polyleaf.data.target_frames import TargetInput
-from polyleaf.data.targets import TargetCoding
-from polyleaf.data.weights import check_cell_weights, set_unobserved_aside
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.mixed_targets import CodedGroup, MixedCoding, make_table
 from polyleaf.estimators.base import BasePolyleaf
-from polyleaf.losses import Loss, LossDetails, make_link, make_loss
-from polyleaf.losses.grouped import GroupedLoss, LossGroup
-from polyleaf.metrics import Metric, make_metrics
+from polyleaf.estimators.prediction import decided, probabilities
+from polyleaf.estimators.target_groups import GroupedTargets
+from polyleaf.losses import make_link
 from polyleaf.model.fitted import FittedModel
 from polyleaf.params.constraints import InteractionConstraints
 from polyleaf.params.table import documented
-from polyleaf.params.target_specs import TargetSpec, read_specs
 
 
 @documented("mixed")
@@ -75,6 +63,7 @@ class PolyleafMixed(BasePolyleaf):
     """
 
     _kind = "mixed"
+    _targets = GroupedTargets
     classes_: dict[str, Array]
 
     def __init__(
@@ -162,113 +151,6 @@ class PolyleafMixed(BasePolyleaf):
         tags.target_tags.required = True
         return tags
 
-    # --- fitting -------------------------------------------------------------------------------------------
-
-    def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Any:
-        return read_target_columns(y, self._specs(), n_rows, name, warn=warn)
-
-    def _weighed(self, y: Any, rows: EvalInput) -> tuple[Any, FloatArray | None]:
-        numbers = y.numbers()
-        _, weight = set_unobserved_aside(numbers, check_cell_weights(rows.weight, numbers, rows.weight_name))
-        return y.without_missing(), weight
-
-    def _columns_of_y(self) -> Sequence[str]:
-        return [column for spec in self._specs() for column in spec.columns]
-
-    def _target_input(self, y: object, name: str) -> TargetInput:
-        return TargetInput(y)
-
-    def _learn_coding(self, y: Any) -> TargetCoding:
-        assert isinstance(y, TargetColumns)
-        specs = self._specs()
-        levels = {
-            spec.name: LossDetails.from_params(spec.details).quantile_levels
-            for spec in specs
-            if spec.objective == "quantile"
-        }
-        return mixed_coding(y, specs, levels)
-
-    def _check_continues(self, coding: TargetCoding, source: str) -> None:
-        assert isinstance(coding, MixedCoding)
-        ours = [(spec.name, spec.objective, spec.columns, _levels(spec)) for spec in self._specs()]
-        theirs = [
-            (group.name, group.objective, tuple(group.columns), group.coding.levels)
-            for group in coding.groups
-        ]
-        for own, other in zip(ours, theirs, strict=False):
-            if own != other:
-                raise ValueError(
-                    f"{source}: targets has the group {own!r} where that of the model is {other!r}; name, "
-                    "objective, columns, quantile levels and order must be the same."
-                )
-        if len(ours) != len(theirs):
-            raise ValueError(f"{source}: targets has {len(ours)} groups, but the model has {len(theirs)}.")
-
-    def _saved_loss(self, loss: Loss) -> str:
-        return "grouped"
-
-    def _specs(self) -> tuple[TargetSpec, ...]:
-        return read_specs(self.targets)
-
-    def _make_loss(self, coding: TargetCoding) -> Loss:
-        assert isinstance(coding, MixedCoding)
-        weights = self._group_weights(coding)
-        details = {spec.name: spec.details for spec in self._specs()}
-        return GroupedLoss(
-            [
-                LossGroup(
-                    group.name,
-                    make_loss(
-                        group.objective,
-                        n_outputs=group.coding.n_outputs,
-                        kind=group.coding.kind,
-                        parameters={"softmax_curvature": self.softmax_curvature} | details[group.name],
-                    ),
-                    columns,
-                    outputs,
-                    weights[group.name],
-                )
-                for group, columns, outputs in coding.slices()
-            ]
-        )
-
-    def _group_weights(self, coding: MixedCoding) -> dict[str, float]:
-        names = [group.name for group in coding.groups]
-        given = self.loss_weight or {}
-        for name in given:
-            if name not in names:
-                raise ValueError(
-                    f"loss_weight has {name!r}, but the groups of targets are {', '.join(names)}."
-                )
-        return {name: float(given.get(name, 1.0)) for name in names}
-
-    def _make_metrics(
-        self, params: dict[str, Any], coding: TargetCoding, loss: Loss, data: Dataset
-    ) -> list[Metric]:
-        """Return the metric of each group, and the loss that early stopping watches."""
-        assert isinstance(coding, MixedCoding)
-        assert isinstance(loss, GroupedLoss)
-        details = {spec.name: LossDetails.from_params(spec.details) for spec in self._specs()}
-        metrics = [
-            _metric_of_group(group, part, details[part.name])
-            for group, part in zip(coding.groups, loss.groups, strict=True)
-        ]
-        weight = data.weights.whole()
-        constant = np.tile(loss.predict(loss.base_score(data.y, weight)[np.newaxis]), (len(data.y), 1))
-        shares = np.array([part.weight for part in loss.groups])
-        at_first = np.array([metric.function(data.y, constant, weight) for metric in metrics])
-        # A target that does not vary has a loss of 0 from the start.
-        shares = shares / shares.sum() / np.where(at_first > 0, at_first, 1.0)
-
-        def watched(y: Any, prediction: Any, weight: FloatArray | None) -> float:
-            values = np.array([metric.function(y, prediction, weight) for metric in metrics])
-            seen = ~np.isnan(values)  # a group may have no observation among these rows
-            if not seen.any():
-                return float("nan")
-            return float(shares[seen] @ values[seen] * (shares.sum() / shares[seen].sum()))
-
-        return [*metrics, Metric("loss", False, watched)]
-
     def _take(self, fitted: FittedModel) -> None:
         super()._take(fitted)
         assert isinstance(fitted.coding, MixedCoding)
@@ -277,8 +159,6 @@ class PolyleafMixed(BasePolyleaf):
             for group in fitted.coding.groups
             if group.coding.kind in ("multiclass", "binary") and group.coding.classes is not None
         }
-
-    # --- predicting ----------------------------------------------------------------------------------------
 
     def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:
         """Predict all targets.
@@ -300,7 +180,7 @@ class PolyleafMixed(BasePolyleaf):
         raw = on_host(self._raw(X, n_rounds))
         columns: dict[str, Array] = {}
         for group, scores in self._of_groups(raw):
-            columns.update(_decided(group, scores))
+            columns.update(_columns_of(group, scores))
         coding = self._coding
         assert isinstance(coding, MixedCoding)
         return make_table(columns, coding.table, X.index if hasattr(X, "iloc") else None)
@@ -316,7 +196,7 @@ class PolyleafMixed(BasePolyleaf):
         """
         raw = on_host(self._raw(X, n_rounds))
         return {
-            group.name: _probabilities(group, scores)
+            group.name: _probabilities_of(group, scores)
             for group, scores in self._of_groups(raw)
             if group.coding.kind != "regression"
         }
@@ -328,45 +208,19 @@ class PolyleafMixed(BasePolyleaf):
             yield group, raw[:, outputs]
 
 
-def _levels(spec: TargetSpec) -> tuple[float, ...] | None:
-    return LossDetails.from_params(spec.details).quantile_levels if spec.objective == "quantile" else None
+def _probabilities_of(group: CodedGroup, scores: FloatArray) -> FloatArray:
+    prediction = make_link(group.objective, group.coding).predict(scores)
+    return probabilities(group.coding, group.objective, prediction)
 
 
-def _probabilities(group: CodedGroup, scores: FloatArray) -> FloatArray:
-    probability = make_link(group.objective, group.coding).predict(scores)
-    return np.hstack([1 - probability, probability]) if group.coding.kind == "binary" else probability
-
-
-def _decided(group: CodedGroup, scores: FloatArray) -> dict[str, Array]:
+def _columns_of(group: CodedGroup, scores: FloatArray) -> dict[str, Array]:
     """Return the predictions of a group, by column."""
-    kind = group.coding.kind
-    if kind == "binary":
-        return {group.columns[0]: group.coding.decode((scores[:, 0] > 0).astype(np.intp))}
-    if kind == "multiclass":
-        return {group.columns[0]: group.coding.decode(scores.argmax(axis=1))}
-    if kind == "multilabel":
-        values: Array = (scores > 0).astype(np.int64)
+    coding = group.coding
+    if coding.kind == "regression":
+        values: Array = make_link(group.objective, coding).predict(scores)
     else:
-        values = make_link(group.objective, group.coding).predict(scores)
-    names = group.coding.output_names(group.columns)
+        values = decided(coding, group.objective, scores)
+    if values.ndim == 1:  # classes
+        return {group.columns[0]: values}
+    names = coding.output_names(group.columns)
     return {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(names)}
-
-
-def _metric_of_group(group: CodedGroup, part: LossGroup, details: LossDetails) -> Metric:
-    """Return the usual metric of a group's loss, as a function of all targets and predictions."""
-    (metric,) = make_metrics(
-        None,
-        default=part.loss.default_metric,
-        kind=group.coding.kind,
-        n_labels=group.coding.width,
-        details=details,
-    )
-
-    def measured(y: Any, prediction: Any, weight: FloatArray | None) -> float:
-        own = np.ascontiguousarray(prediction[:, part.outputs])
-        own_weight = part.weights(weight)
-        if own_weight is not None and not own_weight.any():
-            return float("nan")
-        return metric.function(part.targets(y), own, own_weight)
-
-    return Metric(f"{group.name}/{metric.name}", metric.greater_is_better, measured)

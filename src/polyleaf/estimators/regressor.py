@@ -10,13 +10,8 @@ from sklearn.base import RegressorMixin
 
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.targets import (
-    TargetCoding,
-    read_targets,
-    regression_coding,
-)
-from polyleaf.estimators.base import BasePolyleaf, EvalMetric, Objective
-from polyleaf.losses import LossDetails
+from polyleaf.estimators.base import BasePolyleaf
+from polyleaf.estimators.targets import EvalMetric, Objective, RegressionTargets
 from polyleaf.params.combinations import check
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
 from polyleaf.params.situation import Situation
@@ -58,6 +53,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
     """
 
     _kind = "regressor"
+    _targets = RegressionTargets
 
     def __init__(
         self,
@@ -149,13 +145,6 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-    def _read_y(self, y: object, n_rows: int, name: str, warn: bool) -> Array:
-        return read_targets(y, n_rows, name)
-
-    def _learn_coding(self, y: Array) -> TargetCoding:
-        details = LossDetails.from_params(self.get_params(deep=False))
-        return regression_coding(y, details.quantile_levels if self.objective == "quantile" else None)
 
     def predict(self, X: Any, *, n_rounds: int | None = None, as_frame: bool = False) -> Any:
         """Predict the targets.

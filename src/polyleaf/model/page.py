@@ -48,7 +48,8 @@ def describe(model: SavedModel) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "polyleaf_version": version("polyleaf"),
         "estimator": model.estimator,
-        "params": {name: _plain(value) for name, value in model.params.items()},
+        # A file is read where there may be no other device.
+        "params": {name: _plain(value) for name, value in (model.params | {"device": "cpu"}).items()},
         **_describe_coding(fitted.coding),
         "loss": fitted.loss,
         "n_outputs": fitted.forest.n_outputs,

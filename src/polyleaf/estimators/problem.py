@@ -1,0 +1,253 @@
+"""What there is to train on, from what users pass to ``fit``: tables, targets, weights, evaluation sets."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
+from polyleaf.data.dataset import Dataset
+from polyleaf.data.device_arrays import chosen_rows
+from polyleaf.data.inputs import Array, EvalInput, FloatArray, read_table, table_numbers
+from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.tables import Table
+from polyleaf.data.target_frames import TargetInput
+from polyleaf.data.targets import TargetCoding
+from polyleaf.data.weights import Mask, Weights, apply_class_weight, refuse_unobserved, rows_with_weight
+from polyleaf.estimators.features import Features
+from polyleaf.estimators.settings import make_settings
+from polyleaf.estimators.targets import Targets
+from polyleaf.losses import Loss
+from polyleaf.metrics import Metric
+from polyleaf.model.fitted import FittedModel
+from polyleaf.params.combinations import check, refused
+from polyleaf.params.constraints import interaction_groups
+from polyleaf.params.settings import Settings
+from polyleaf.params.situation import Situation
+from polyleaf.params.table import EstimatorKind
+from polyleaf.training.continuation import Start
+from polyleaf.training.loop import TrainingResult
+
+if TYPE_CHECKING:
+    from polyleaf.estimators.base import BasePolyleaf
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table that have any weight.
+
+    Attributes
+    ----------
+    X : ndarray or csc_array of shape (rows, features)
+        Numbers; categories are codes.
+    y : Any
+        Checked targets, not coded yet, without missing values.
+    weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
+        Weights of rows or cells.
+    kept : bool ndarray or None
+        Which of the rows given these are. None: all.
+    """
+
+    X: Array | SparseTable
+    y: Any
+    weight: FloatArray | None
+    kept: Mask | None
+
+
+class RowReader:
+    """Reads the rows of ``fit``, and then others in the way of these.
+
+    Parameters
+    ----------
+    estimator : BasePolyleaf
+        It is not changed.
+    targets : Targets
+        How it reads y.
+
+    Attributes
+    ----------
+    targets : Targets
+        The same.
+    categories : mapping of int to CategoryValues
+        Of the categorical columns, once the rows of ``fit`` are read.
+    """
+
+    categories: Categories
+
+    def __init__(self, estimator: BasePolyleaf, targets: Targets) -> None:
+        # Takes the number and the names of the features, where scikit-learn's checks look for them.
+        self._estimator = copy.copy(estimator)
+        self.targets = targets
+
+    def read(self, given: EvalInput, target: TargetInput, *, reset: bool, start: Start | None = None) -> Rows:
+        """Read some rows; `reset`: those of ``fit``, which may go on from a model."""
+        targets = self.targets
+        table = read_table(self._estimator, given.X, reset=reset, name=given.X_name)
+        y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
+        y, weight = targets.weighed(y, given.weight, given.weight_name)
+        kept = rows_with_weight(weight)
+        if reset:
+            self.categories = self._learn_categories(table, kept, start)
+        X = table_numbers(table, category_codes(table, self.categories))
+        if kept is not None:
+            X, y, weight = chosen_rows(X, kept), y[kept], None if weight is None else weight[kept]
+        refuse_unobserved(X.shape[0], weight if reset else None, given.y_name, targets.columns(target))
+        # Training and evaluation read a sparse table column by column.
+        return Rows(scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X, y, weight, kept)
+
+    def features(self) -> Features:
+        """Return what there is to know about the features, once the rows of ``fit`` are read."""
+        names = getattr(self._estimator, "feature_names_in_", None)
+        count = self._estimator.n_features_in_
+        return Features(count, None if names is None else tuple(names), self.categories)
+
+    def _learn_categories(self, table: Table, kept: Mask | None, start: Start | None) -> Categories:
+        """Return the categories of the table of ``fit``, or those of the model to go on from."""
+        mask = resolve_categorical(self._estimator.categorical_features, table)
+        if start is None:
+            return learn_categories(table, mask, kept)
+        start.check_categorical(np.flatnonzero(mask).tolist())
+        return start.fitted.categories
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What there is to train on, read and checked.
+
+    Attributes
+    ----------
+    kind : {"regressor", "classifier", "mixed"}
+        Which estimator is trained.
+    params : dict
+        Its parameters.
+    reader : RowReader
+        Knows features and targets, to read evaluation sets with.
+    data, coding, loss, metrics, settings
+        Everything the boosting loop needs.
+    kept : bool ndarray or None
+        Which of the rows given are in `data`: those with any weight. None: all.
+    own_weight : float64 ndarray or None
+        Weights of the rows or cells of `data` without those of their classes.
+    """
+
+    kind: EstimatorKind
+    params: dict[str, Any]
+    reader: RowReader
+    data: Dataset
+    coding: TargetCoding
+    loss: Loss
+    metrics: list[Metric]
+    settings: Settings
+    kept: Mask | None
+    own_weight: FloatArray | None
+
+    def evaluation(self, given: EvalInput) -> Dataset:
+        """Return an evaluation set, read as the training rows were, on which the metrics can be measured."""
+        target = self.reader.targets.take_apart(given.y, given.y_name)
+        self.coding.check_names(target.names, given.y_name)
+        rows = self.reader.read(given, target, reset=False)
+        weights = Weights.of(self.loss.output_weights(rows.weight))
+        return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights)
+
+    def fitted(self, result: TrainingResult) -> FittedModel:
+        """Return the model that the rounds of a run are."""
+        features = self.reader.features()
+        return FittedModel(
+            result.forest,
+            self.coding,
+            self.reader.targets.saved_loss(self.loss),
+            features.names,
+            features.categories,
+            result.best_iteration,
+            result.evals_result,
+        )
+
+
+def training_rows(X: Any, y: Any, sample_weight: Any) -> EvalInput:
+    """Return the training rows as the user gave them, with the names that errors call them by."""
+    return EvalInput("training", X, y, sample_weight, "X", "y", "sample_weight")
+
+
+def read_problem(
+    estimator: BasePolyleaf, params: dict[str, Any], given: EvalInput, start: Start | None = None
+) -> Problem:
+    """Read and check what there is to train on.
+
+    Parameters
+    ----------
+    estimator : BasePolyleaf
+        It is not changed.
+    params : dict
+        Its parameters, checked one by one already.
+    given : EvalInput
+        The training rows as the user gave them.
+    start : Start or None
+        What training goes on from.
+    """
+    targets = estimator._targets(params)
+    reader = RowReader(estimator, targets)
+    target = targets.take_apart(given.y, given.y_name)
+    rows = reader.read(given, target, reset=True, start=start)
+    coding = _coding(targets, target, rows, start)
+    loss = targets.make_loss(coding)
+    features = reader.features()
+    interaction = interaction_groups(params["interaction_constraints"], features.count, features.names)
+    check(
+        Situation(
+            params,
+            device=params["device"],
+            kind=coding.kind,
+            loss=loss.name,
+            n_outputs=coding.n_outputs,
+            leaf_quantiles=loss.leaf_levels is not None,
+            sparse_labels=scipy.sparse.issparse(rows.y),
+            categorical=bool(features.categories),
+            interaction=interaction is not None,
+        )
+    )
+    settings = make_settings(params, coding, loss.name, features, interaction)
+    codes = coding.encode(rows.y)
+    own_weight = loss.output_weights(rows.weight)
+    weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
+    data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)))
+    loss.check_targets(data.y, data.weights.whole(), given.y_name, training=True)
+    metrics = targets.make_metrics(coding, loss, data)
+    if start is not None:
+        start.check_run(data, targets.saved_loss(loss), params, settings, features.names)
+        settings = start.continued(settings)
+    return Problem(
+        kind=estimator._kind,
+        params=params,
+        reader=reader,
+        data=data,
+        coding=coding,
+        loss=loss,
+        metrics=metrics,
+        settings=settings,
+        kept=rows.kept,
+        own_weight=own_weight,
+    )
+
+
+def _coding(targets: Targets, target: TargetInput, rows: Rows, start: Start | None) -> TargetCoding:
+    """Return what there is to know about y, or what the model to go on from knows."""
+    if start is None:
+        return replace(targets.learn_coding(rows.y), names=target.names, frame=target.frame)
+    coding = start.fitted.coding
+    coding.check_names(target.names, "y")
+    targets.check_continues(coding, start.source)
+    return coding
+
+
+def check_measured(metrics: Sequence[Metric], data: Dataset, y_name: str, *, weighted: bool = True) -> None:
+    """Raise ValueError where a metric cannot measure some rows: their targets, or their weights."""
+    for metric in metrics:
+        if metric.check_targets is not None:
+            metric.check_targets(data.y, data.weights.whole(), y_name)
+        if weighted and not metric.takes_weight and not data.weights.are_ones:
+            raise refused(Situation(blind_metric=metric.name, weighted=True, words={"y": y_name}))

@@ -1,0 +1,163 @@
+"""Targets of several kinds: groups of columns of y, each with a loss and a metric of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polyleaf.data.dataset import Dataset
+from polyleaf.data.inputs import FloatArray
+from polyleaf.data.mixed_targets import (
+    CodedGroup,
+    MixedCoding,
+    TargetColumns,
+    mixed_coding,
+    read_target_columns,
+)
+from polyleaf.data.target_frames import TargetInput
+from polyleaf.data.targets import TargetCoding
+from polyleaf.data.weights import check_cell_weights, set_unobserved_aside
+from polyleaf.estimators.targets import Targets
+from polyleaf.losses import Loss, LossDetails, make_loss
+from polyleaf.losses.grouped import GroupedLoss, LossGroup
+from polyleaf.metrics import Metric, make_metrics
+from polyleaf.params.target_specs import TargetSpec, read_specs
+
+
+class GroupedTargets(Targets):
+    """The groups that the parameter `targets` names."""
+
+    def take_apart(self, y: object, name: str) -> TargetInput:
+        """Return y as it is: its columns are taken by their names."""
+        return TargetInput(y)
+
+    def columns(self, target: TargetInput) -> Sequence[str]:
+        """Return the columns of all groups."""
+        return [column for spec in self._specs() for column in spec.columns]
+
+    def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> TargetColumns:
+        """Return the checked columns of each group."""
+        return read_target_columns(y, self._specs(), n_rows, name, warn=warn)
+
+    def weighed(self, y: TargetColumns, weight: object, name: str) -> tuple[TargetColumns, FloatArray | None]:
+        """Return the columns without missing values, and the weights of rows or cells."""
+        numbers = y.numbers()
+        _, weights = set_unobserved_aside(numbers, check_cell_weights(weight, numbers, name))
+        return y.without_missing(), weights
+
+    def learn_coding(self, y: TargetColumns) -> TargetCoding:
+        """Return the coding of each group."""
+        specs = self._specs()
+        return mixed_coding(y, specs, {spec.name: _levels(spec) for spec in specs})
+
+    def check_continues(self, coding: TargetCoding, source: str) -> None:
+        """Raise ValueError unless the groups are those of the model to go on from."""
+        assert isinstance(coding, MixedCoding)
+        ours = [(spec.name, spec.objective, spec.columns, _levels(spec)) for spec in self._specs()]
+        theirs = [
+            (group.name, group.objective, tuple(group.columns), group.coding.levels)
+            for group in coding.groups
+        ]
+        for own, other in zip(ours, theirs, strict=False):
+            if own != other:
+                raise ValueError(
+                    f"{source}: targets has the group {own!r} where that of the model is {other!r}; name, "
+                    "objective, columns, quantile levels and order must be the same."
+                )
+        if len(ours) != len(theirs):
+            raise ValueError(f"{source}: targets has {len(ours)} groups, but the model has {len(theirs)}.")
+
+    def make_loss(self, coding: TargetCoding) -> Loss:
+        """Return the losses of all groups as one."""
+        assert isinstance(coding, MixedCoding)
+        weights = self._group_weights(coding)
+        details = {spec.name: spec.details for spec in self._specs()}
+        curvature = {"softmax_curvature": self._params["softmax_curvature"]}
+        return GroupedLoss(
+            [
+                LossGroup(
+                    group.name,
+                    make_loss(
+                        group.objective,
+                        n_outputs=group.coding.n_outputs,
+                        kind=group.coding.kind,
+                        parameters=curvature | details[group.name],
+                    ),
+                    columns,
+                    outputs,
+                    weights[group.name],
+                )
+                for group, columns, outputs in coding.slices()
+            ]
+        )
+
+    def saved_loss(self, loss: Loss) -> str:
+        """Return one name for all: each group has its own in the coding."""
+        return "grouped"
+
+    def make_metrics(self, coding: TargetCoding, loss: Loss, data: Dataset) -> list[Metric]:
+        """Return the metric of each group, and the loss that early stopping watches."""
+        assert isinstance(coding, MixedCoding)
+        assert isinstance(loss, GroupedLoss)
+        details = self._details_of_groups()
+        metrics = [
+            _metric_of_group(group, part, details[part.name])
+            for group, part in zip(coding.groups, loss.groups, strict=True)
+        ]
+        weight = data.weights.whole()
+        constant = np.tile(loss.predict(loss.base_score(data.y, weight)[np.newaxis]), (len(data.y), 1))
+        shares = np.array([part.weight for part in loss.groups])
+        at_first = np.array([metric.function(data.y, constant, weight) for metric in metrics])
+        # A target that does not vary has a loss of 0 from the start.
+        shares = shares / shares.sum() / np.where(at_first > 0, at_first, 1.0)
+
+        def watched(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+            values = np.array([metric.function(y, prediction, weight) for metric in metrics])
+            seen = ~np.isnan(values)  # a group may have no observation among these rows
+            if not seen.any():
+                return float("nan")
+            return float(shares[seen] @ values[seen] * (shares.sum() / shares[seen].sum()))
+
+        return [*metrics, Metric("loss", False, watched)]
+
+    def _specs(self) -> tuple[TargetSpec, ...]:
+        return read_specs(self._params["targets"])
+
+    def _details_of_groups(self) -> dict[str, LossDetails]:
+        return {spec.name: LossDetails.from_params(spec.details) for spec in self._specs()}
+
+    def _group_weights(self, coding: MixedCoding) -> dict[str, float]:
+        names = [group.name for group in coding.groups]
+        given = self._params["loss_weight"] or {}
+        for name in given:
+            if name not in names:
+                raise ValueError(
+                    f"loss_weight has {name!r}, but the groups of targets are {', '.join(names)}."
+                )
+        return {name: float(given.get(name, 1.0)) for name in names}
+
+
+def _levels(spec: TargetSpec) -> tuple[float, ...] | None:
+    return LossDetails.from_params(spec.details).quantile_levels if spec.objective == "quantile" else None
+
+
+def _metric_of_group(group: CodedGroup, part: LossGroup, details: LossDetails) -> Metric:
+    """Return the usual metric of a group's loss, as a function of all targets and predictions."""
+    (metric,) = make_metrics(
+        None,
+        default=part.loss.default_metric,
+        kind=group.coding.kind,
+        n_labels=group.coding.width,
+        details=details,
+    )
+
+    def measured(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+        own = np.ascontiguousarray(prediction[:, part.outputs])
+        own_weight = part.weights(weight)
+        if own_weight is not None and not own_weight.any():
+            return float("nan")
+        return metric.function(part.targets(y), own, own_weight)
+
+    return Metric(f"{group.name}/{metric.name}", metric.greater_is_better, measured)

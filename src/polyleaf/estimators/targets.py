@@ -1,0 +1,121 @@
+"""What an estimator makes of y: how it is read and coded, and the loss and the metrics that go with it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from polyleaf.data.dataset import Dataset
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.target_frames import TargetInput, read_target_input
+from polyleaf.data.targets import (
+    TargetCoding,
+    classification_coding,
+    read_labels,
+    read_targets,
+    regression_coding,
+)
+from polyleaf.data.weights import check_cell_weights, set_unobserved_aside
+from polyleaf.losses import Loss, LossDetails, make_loss
+from polyleaf.metrics import Metric, make_metrics
+from polyleaf.params.objectives import default_objective
+
+Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
+EvalMetric = str | Callable[[Array, FloatArray], float]
+
+
+class Targets(ABC):
+    """How an estimator with these parameters reads y, and what it trains for.
+
+    Parameters
+    ----------
+    params : mapping
+        Of the estimator.
+    """
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self._params = params
+
+    def take_apart(self, y: object, name: str) -> TargetInput:
+        """Return y taken apart: its values, and what its columns are called."""
+        return read_target_input(y, name)
+
+    def columns(self, target: TargetInput) -> Sequence[str] | None:
+        """Return what errors call the columns of y; None: their numbers."""
+        return target.names
+
+    @abstractmethod
+    def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> Any:
+        """Return y checked, as an array, before rows without weight are dropped."""
+
+    def weighed(self, y: Any, weight: object, name: str) -> tuple[Any, FloatArray | None]:
+        """Return y without missing values, and the weights of rows or cells, which errors call by `name`."""
+        return set_unobserved_aside(y, check_cell_weights(weight, y, name))
+
+    @abstractmethod
+    def learn_coding(self, y: Any) -> TargetCoding:
+        """Return what there is to know about a checked y."""
+
+    def check_continues(self, coding: TargetCoding, source: str) -> None:
+        """Raise ValueError where the outputs of the model to go on from mean something else than ours."""
+        levels = self._levels()
+        if levels != coding.levels:
+            raise ValueError(
+                f"{source}: quantile_levels are {levels}, but those of the model are {coding.levels}."
+            )
+
+    def make_loss(self, coding: TargetCoding) -> Loss:
+        """Return the loss of a coded y."""
+        objective = self._params["objective"]
+        return make_loss(
+            default_objective(coding.kind) if objective is None else objective,
+            n_outputs=coding.n_outputs,
+            kind=coding.kind,
+            parameters=self._params,
+        )
+
+    def saved_loss(self, loss: Loss) -> str:
+        """Return what a model file calls the loss."""
+        return loss.name
+
+    def make_metrics(self, coding: TargetCoding, loss: Loss, data: Dataset) -> list[Metric]:
+        """Return what is measured after each round; `data` has the training rows."""
+        return make_metrics(
+            self._params["eval_metric"],
+            default=loss.default_metric,
+            kind=coding.kind,
+            n_labels=coding.width,
+            details=self._details(),
+        )
+
+    def _details(self) -> LossDetails:
+        return LossDetails.from_params(self._params)
+
+    def _levels(self) -> tuple[float, ...] | None:
+        """Return the quantiles that are predicted, if any are."""
+        return self._details().quantile_levels if self._params["objective"] == "quantile" else None
+
+
+class RegressionTargets(Targets):
+    """One or many numbers."""
+
+    def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> Array:
+        """Return y as float64."""
+        return read_targets(y, n_rows, name)
+
+    def learn_coding(self, y: Array) -> TargetCoding:
+        """Return how many targets there are, and which quantiles of each."""
+        return regression_coding(y, self._levels())
+
+
+class ClassTargets(Targets):
+    """Classes, two or many, or several labels at once."""
+
+    def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> Array:
+        """Return y as labels of one type, or as a matrix of 0 and 1."""
+        return read_labels(y, n_rows, name, warn=warn)
+
+    def learn_coding(self, y: Array) -> TargetCoding:
+        """Return the classes, or how many labels there are."""
+        return classification_coding(y, softmax=self._params["objective"] == "cross_entropy")
