@@ -214,12 +214,21 @@ def split_gain(
         own = score_of_values(parent, rules, limits.clip(leaf_value(parent, rules)))
     gain = 0.5 * (children - own)
     gain = np.where((gain > 0) & (gain <= ROUNDING * children), 0.0, gain)
-    allowed = (
+    return np.where(allowed(left, right, rules), gain, -np.inf)
+
+
+def allowed(left: Sums, right: Sums, rules: Rules) -> Bools:
+    """Whether both children are large and heavy enough."""
+    return np.asarray(
         (np.minimum(left.cnt, right.cnt) >= max(rules.min_samples_leaf, 1))
         & (left.H.mean(axis=-1) >= rules.min_child_weight)
         & (right.H.mean(axis=-1) >= rules.min_child_weight)
     )
-    return np.where(allowed, gain, -np.inf)
+
+
+def is_worth_it(gain: float, n_involved: int, rules: Rules) -> bool:
+    """Whether a gain is one, and enough of one on average over the outputs (appendix B)."""
+    return gain > 0 and gain / n_involved > rules.min_split_gain
 
 
 # ---- Sparse leaves: which outputs a node holds --------------------------------------------------------
@@ -410,6 +419,11 @@ def goes_left(codes: Ints, b_missing: int, b: int, missing_left: bool) -> Bools:
     return np.where(codes == b_missing, missing_left, codes <= b)
 
 
+def category_goes_left(codes: Ints, chosen: frozenset[int], missing_left: bool) -> Bools:
+    """Those that are chosen go where missing values do not; all others go with missing values."""
+    return np.isin(codes, list(chosen)) != missing_left
+
+
 def split_rows(problem: Problem, rows: Ints, split: Split) -> Bools:
     """Which of the rows go left."""
     k = split.feature
@@ -444,13 +458,13 @@ def candidates(
 def find_split(
     problem: Problem, rows: Ints, held: Bools | None = None, limits: Limits | None = None
 ) -> Split | None:
-    """The best candidate (the first of equals), if its mean gain over outputs (appendix B) is worth it."""
+    """The best candidate (the first of equals), if its gain is worth it."""
     options = list(candidates(problem, rows, held, limits))
     highest = max((split.gain for split in options), default=-np.inf)
     # Gains that differ by no more than rounding are equal.
     slack = ROUNDING * (2 * highest + float(score(sums(problem, rows), problem.rules, held)))
     best = next((split for split in options if split.gain >= highest - slack), None)
-    if best is None or best.gain <= 0 or best.gain / problem.n_involved <= problem.rules.min_split_gain:
+    if best is None or not is_worth_it(best.gain, problem.n_involved, problem.rules):
         return None
     return choose_missing_side(problem, rows, best)
 
@@ -594,7 +608,7 @@ class Tree:
             here, k = np.flatnonzero(leaves == node), self.feature[node]
             chosen = self.categories[node]
             if chosen is not None:
-                left = np.isin(codes[here, k], list(chosen)) != self.missing_left[node]
+                left = category_goes_left(codes[here, k], chosen, self.missing_left[node])
             else:
                 left = goes_left(codes[here, k], n_value_bins[k], self.bin[node], self.missing_left[node])
             leaves[here] = np.where(left, self.left[node], self.right[node])

@@ -6,15 +6,9 @@
 #include <thread>
 
 #include "growth/partition.hpp"
+#include "rules/pruning.hpp"
 
 namespace polyleaf {
-namespace {
-
-// Of the largest score: nodes are given up for lost only where their gains differ by more. What counts as equal when
-// the order is replayed (kRounding) is far less, also if larger scores turn up later.
-constexpr double kMargin = 1e-9;
-
-}  // namespace
 
 Order BestFirst::run() {
   visit();
@@ -80,7 +74,7 @@ void BestFirst::visit_side_by_side() {
 int BestFirst::take() {
   while (!open_.empty()) {
     const int index = take_open();
-    if (!hopeless(node(index))) return index;
+    if (!is_hopeless(node(index).path_minimum, bar_.height())) return index;
     search_.drop(node(index));
   }
   return -1;
@@ -88,7 +82,7 @@ int BestFirst::take() {
 
 int BestFirst::take_open() {
   auto chosen = open_.end() - 1;  // depth first
-  if (leaves_are_scarce(rules_) && search_.has_room()) {
+  if (leaves_are_scarce(rules_.max_depth, rules_.max_leaves) && search_.has_room()) {
     chosen = std::max_element(open_.begin(), open_.end(),
                               [&](int a, int b) { return node(a).path_minimum < node(b).path_minimum; });
   }
@@ -103,11 +97,6 @@ bool BestFirst::worth_all_threads(const Node& node, std::size_t n_taken) const {
   return !search_.is_small(node) && open_.size() + n_taken < static_cast<std::size_t>(n_threads_);
 }
 
-bool BestFirst::hopeless(const Node& node) const {
-  return best_minima_.size() + 1 == static_cast<std::size_t>(rules_.max_leaves) &&
-         node.path_minimum < best_minima_.top() - kMargin * largest_score_;
-}
-
 // Takes note of a searched node: open if it can be split, else a leaf.
 void BestFirst::settle(int index, double parent_minimum) {
   Node& settled = node(index);
@@ -115,10 +104,8 @@ void BestFirst::settle(int index, double parent_minimum) {
     search_.drop(settled);
     return;
   }
-  largest_score_ = std::max(largest_score_, settled.split.score);
-  settled.path_minimum = std::min(parent_minimum, settled.gain);
-  best_minima_.push(settled.path_minimum);
-  if (best_minima_.size() + 1 > static_cast<std::size_t>(rules_.max_leaves)) best_minima_.pop();
+  settled.path_minimum = path_minimum(parent_minimum, settled.gain);
+  bar_.raise(settled.path_minimum, settled.split.score);
   open_.push_back(index);
 }
 

@@ -8,12 +8,11 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
-#include <queue>
 #include <vector>
 
 #include "base/threads.hpp"
 #include "growth/node.hpp"
+#include "growth/pruning_bar.hpp"
 #include "growth/replay.hpp"
 #include "growth/split_search.hpp"
 #include "rules/scoring.hpp"
@@ -26,7 +25,13 @@ class BestFirst {
   // `rows` is reordered such that the rows of every node stand side by side; `spare` is as long.
   BestFirst(const BinnedMatrix& matrix, const Rules& rules, SplitSearch& search, std::vector<std::uint32_t>& rows,
             std::vector<std::uint32_t>& spare, int n_threads)
-      : matrix_(matrix), rules_(rules), search_(search), rows_(rows), spare_(spare), n_threads_(n_threads) {}
+      : matrix_(matrix),
+        rules_(rules),
+        search_(search),
+        rows_(rows),
+        spare_(spare),
+        n_threads_(n_threads),
+        bar_(rules.max_leaves) {}
 
   Order run();
 
@@ -42,7 +47,6 @@ class BestFirst {
   int take();
   int take_open();
   bool worth_all_threads(const Node& node, std::size_t n_taken) const;
-  bool hopeless(const Node& node) const;
   void settle(int index, double parent_minimum);
   void settle_children(const Node& parent);
   Family found_family(int index);
@@ -57,8 +61,7 @@ class BestFirst {
   int n_threads_;
   std::deque<Node> nodes_;  // they stay where they are while others are added
   std::vector<int> open_;
-  std::priority_queue<double, std::vector<double>, std::greater<double>> best_minima_;
-  double largest_score_ = 0.0;  // of any split found
+  PruningBar bar_;
 };
 
 }  // namespace polyleaf

@@ -26,15 +26,11 @@ struct CategoryPartition {
   }
 };
 
-// Bit sets of categories, as the trees keep them: words of 32.
+// Adds to a set that begins at a word, as trees keep them (rules/routing.hpp).
 inline void add_category(std::vector<std::uint32_t>& words, std::size_t begin, std::uint32_t category) {
   const std::size_t word = begin + category / 32;
   if (words.size() <= word) words.resize(word + 1, 0u);
   words[word] |= 1u << (category % 32);
-}
-
-inline bool has_category(const std::uint32_t* words, std::size_t n_words, std::uint32_t category) {
-  return category / 32 < n_words && ((words[category / 32] >> (category % 32)) & 1u) != 0;
 }
 
 }  // namespace polyleaf

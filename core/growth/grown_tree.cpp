@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/threads.hpp"
+#include "rules/routing.hpp"
 
 namespace polyleaf {
 
@@ -101,14 +102,16 @@ std::size_t find_leaf(const BinnedMatrix& matrix, std::size_t row, const GrownTr
     const auto feature = static_cast<std::size_t>(tree.feature[at]);
     const std::uint32_t code = matrix.code(row, feature);
     const FeatureBins& bins = matrix.features[feature];
-    const bool missing = code == bins.missing_code();
-    bool left = tree.missing_left[at] != 0;
+    const bool missing_left = tree.missing_left[at] != 0;
+    bool left;
     if (bins.categorical) {
       const auto begin = static_cast<std::size_t>(tree.category_begin[at]);
       const std::size_t n_words = static_cast<std::size_t>(tree.category_begin[at + 1]) - begin;
-      if (!missing && has_category(tree.category_bits.data() + begin, n_words, bins.categories[code])) left = !left;
-    } else if (!missing) {
-      left = code <= static_cast<std::uint32_t>(tree.bin[at]);
+      const bool in_set = code != bins.missing_code() &&
+                          has_category(tree.category_bits.data() + begin, n_words, bins.categories[code]);
+      left = category_goes_left(in_set, missing_left);
+    } else {
+      left = goes_left(split_by_code(tree.bin[at], missing_left, bins.missing_code()), code);
     }
     at = static_cast<std::size_t>(tree.left[at]) + (left ? 0 : 1);
   }

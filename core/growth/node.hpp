@@ -7,7 +7,7 @@
 
 #include "growth/category_partition.hpp"
 #include "growth/value_bounds.hpp"
-#include "rules/scoring.hpp"
+#include "rules/acceptance.hpp"
 
 namespace polyleaf {
 
@@ -31,25 +31,14 @@ struct Node {
   std::size_t n_rows() const { return end - begin; }
 };
 
-// Whether a node may be split at all.
-inline bool may_split(const Node& node, const Rules& rules) {
-  return node.depth < rules.max_depth && node.n_rows() >= 2 * static_cast<std::size_t>(rules.min_samples_leaf) &&
-         rules.max_leaves > 1;
-}
-
-// Whether the number of leaves, not the depth, bounds the tree.
-inline bool leaves_are_scarce(const Rules& rules) {
-  return rules.max_depth > 30 || static_cast<std::int64_t>(rules.max_leaves) < (std::int64_t{1} << rules.max_depth);
-}
+inline bool may_split(const Node& node, const Rules& rules) { return may_split(node.depth, node.n_rows(), rules); }
 
 // Takes over the best candidate found for a node, if it gains enough. `involved`: how many outputs the node speaks of.
 inline void accept_split(Node& node, const Candidate& best, double own_score, std::size_t involved,
                          const Rules& rules) {
   if (best.feature < 0) return;
   node.split = best;
-  const double gain = split_gain(best.score, own_score);
-  if (gain / static_cast<double>(involved) > rules.min_split_gain)
-    node.gain = gain < std::numeric_limits<double>::max() ? gain : std::numeric_limits<double>::max();
+  node.gain = accepted_gain(best.score, own_score, static_cast<double>(involved), rules.min_split_gain);
 }
 
 }  // namespace polyleaf

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rules/routing.hpp"
+
 namespace polyleaf {
 namespace {
 
@@ -71,11 +73,9 @@ std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, c
     left[bins.missing_code()] = split.missing_left ? 1 : 0;
     return partition_by(tile, bins.position, [&](std::uint32_t code) { return left[code] != 0; }, rows, n, spare, team);
   }
-  const auto last_left = static_cast<std::uint32_t>(split.bin);
-  const std::uint32_t also_left = split.missing_left ? bins.missing_code() : last_left;
+  const CodeSplit by_code = split_by_code(split.bin, split.missing_left, bins.missing_code());
   return partition_by(
-      tile, bins.position, [=](std::uint32_t code) { return code <= last_left || code == also_left; }, rows, n, spare,
-      team);
+      tile, bins.position, [=](std::uint32_t code) { return goes_left(by_code, code); }, rows, n, spare, team);
 }
 
 }  // namespace polyleaf

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "rules/pruning.hpp"
+
 namespace polyleaf {
 
 Order replay(const std::deque<Node>& nodes, int max_leaves) {
@@ -29,7 +31,7 @@ Order replay(const std::deque<Node>& nodes, int max_leaves) {
     Entry entry = queue.top();
     queue.pop();
     std::vector<Entry> equal;  // but for rounding, and created earlier or later
-    while (!queue.empty() && queue.top().gain >= entry.gain - kRounding * largest_score) {
+    while (!queue.empty() && gains_are_equal(queue.top().gain, entry.gain, largest_score)) {
       equal.push_back(queue.top());
       queue.pop();
     }

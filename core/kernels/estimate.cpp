@@ -3,6 +3,7 @@
 #include "kernels/bin_bounds.hpp"
 #include "kernels/output_sums.hpp"
 #include "kernels/step_reader.hpp"
+#include "rules/acceptance.hpp"
 
 namespace polyleaf {
 namespace POLYLEAF_ISA {
@@ -66,7 +67,7 @@ class BinSearch {
       const std::int32_t n_left = prefix_.count;
       if (n_ - n_left < b_.least_rows) return;
       if (n_left >= b_.least_rows) estimate(prefix_.sums, prefix_.weight);
-      if (n_missing == 0 || n_left + n_missing < b_.least_rows || n_ - n_left - n_missing < b_.least_rows) continue;
+      if (n_missing == 0 || !large_enough(n_left + n_missing, n_, b_.least_rows)) continue;
       estimate(prefix_.sums + node_.missing, prefix_.weight + node_.missing_weight);
     }
   }
@@ -75,9 +76,8 @@ class BinSearch {
     Inverse inverse{};
     if (Shared) {
       const double left_weight = static_cast<double>(weight) * b_.shared_unit;
-      const double right_weight = node_.whole_weight - left_weight;
-      if (b_.least_weight > 0 && (left_weight < b_.least_weight || right_weight < b_.least_weight)) return;
-      inverse = node_.inverse_of(left_weight, right_weight);
+      if (!heavy_enough(left_weight, node_.whole_weight, b_.least_weight)) return;
+      inverse = node_.inverse_of(left_weight, node_.whole_weight - left_weight);
     }
     const float estimated = estimate_one(b_.terms, node_.total, left, inverse);
     highest_ = estimated > highest_ ? estimated : highest_;

@@ -1,9 +1,9 @@
 #include "kernels/gradient.hpp"
 
 #include "base/lanes.hpp"
-#include "base/rounding.hpp"
 #include "kernels/with_term.hpp"
 #include "rules/exponential.hpp"
+#include "rules/rounding.hpp"
 
 namespace polyleaf {
 namespace POLYLEAF_ISA {

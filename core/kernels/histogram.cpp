@@ -1,8 +1,8 @@
 #include "kernels/histogram.hpp"
 
-#include "base/rounding.hpp"
 #include "base/row_vector.hpp"
 #include "rules/dither.hpp"
+#include "rules/grid.hpp"
 
 namespace polyleaf {
 namespace POLYLEAF_ISA {
@@ -12,7 +12,7 @@ constexpr std::size_t kLineCells = 64 / sizeof(std::uint16_t);  // in a cache li
 
 void quantize_run(const float* values, const double* scale, int n, bool weighted, double weight, std::int32_t* out) {
   if (weighted) {
-    for (int j = 0; j < n; ++j) out[j] = to_int32(weight * round_even(static_cast<double>(values[j]) * scale[j]));
+    for (int j = 0; j < n; ++j) out[j] = on_grid(static_cast<double>(values[j]), scale[j], weight);
   } else {
     for (int j = 0; j < n; ++j) out[j] = to_int32(static_cast<double>(values[j]) * scale[j]);
   }
@@ -85,9 +85,9 @@ void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
                    out + tile.hessian_channel);
     if (tile.count_channel >= 0) out[tile.count_channel] = 1;
     if (tile.shared_channel >= 0) {
-      const double shared =
-          tile.curvature != nullptr ? round_even(tile.curvature[row] * tile.shared_scale) : tile.shared_scale;
-      out[tile.shared_channel] = to_int32(weight * shared);
+      out[tile.shared_channel] = tile.curvature != nullptr
+                                     ? on_grid(static_cast<double>(tile.curvature[row]), tile.shared_scale, weight)
+                                     : to_int32(weight * tile.shared_scale);
     }
   }
 }

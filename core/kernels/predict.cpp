@@ -3,6 +3,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "rules/routing.hpp"
+
 #if defined(__AVX512BW__)
 #include <immintrin.h>
 #endif
@@ -135,7 +137,7 @@ void select_leaves(const CodedTree& tree, const Code* codes, Code* slots, std::u
     const Code* column = column_of<Missing>(*node, codes);
     const V cut = cut_of<Code>(*node);
     for (std::size_t p = 0; p < kParts; ++p)
-      store(result + p * kLanes, load<V>(column + p * kLanes) > cut ? right : left);
+      store(result + p * kLanes, is_right_of(load<V>(column + p * kLanes), cut) ? right : left);
     left += 2;
     right += 2;
   }
@@ -145,8 +147,8 @@ void select_leaves(const CodedTree& tree, const Code* codes, Code* slots, std::u
     const Code* of_left = slots + node->left * kBlockRows;
     const Code* of_right = slots + node->right * kBlockRows;
     for (std::size_t p = 0; p < kParts; ++p)
-      store(result + p * kLanes,
-            load<V>(column + p * kLanes) > cut ? load<V>(of_right + p * kLanes) : load<V>(of_left + p * kLanes));
+      store(result + p * kLanes, is_right_of(load<V>(column + p * kLanes), cut) ? load<V>(of_right + p * kLanes)
+                                                                                : load<V>(of_left + p * kLanes));
   }
   result -= kBlockRows;  // of the root
   for (std::size_t i = 0; i < kBlockRows; ++i) leaves[i] = static_cast<std::uint8_t>(result[i]);
@@ -172,7 +174,7 @@ template <class Code>
 inline std::uint64_t rows_above(const Code* codes, std::uint32_t cut) {
   std::uint64_t mask = 0;
   for (std::size_t i = 0; i < kBlockRows; ++i)
-    mask |= static_cast<std::uint64_t>(codes[i] > static_cast<Code>(cut) ? 1 : 0) << i;
+    mask |= static_cast<std::uint64_t>(is_right_of(codes[i], static_cast<Code>(cut)) ? 1 : 0) << i;
   return mask;
 }
 
@@ -248,7 +250,7 @@ void walk_leaves(const CodedTree& tree, const Code* codes, std::uint16_t* leaves
       for (int step = 0; step < kSteps; ++step)
         for (std::size_t k = 0; k < kTogether; ++k) {
           const std::int32_t code = column_of<Missing>(*node[k], codes + row + k)[0];
-          node[k] += node[k]->left + (code > node[k]->cut ? 1 : 0);
+          node[k] += node[k]->left + (is_right_of(code, node[k]->cut) ? 1 : 0);
         }
       open = 0;
       for (std::size_t k = 0; k < kTogether; ++k) open |= node[k]->left;

@@ -5,6 +5,7 @@
 
 #include "base/order_free.hpp"
 #include "quantize/fixed_point.hpp"
+#include "rules/grid.hpp"
 
 namespace polyleaf {
 
@@ -35,15 +36,13 @@ LabelGradients round_gradients(const SparseLabels& labels, const double* weight,
     const double factor = weight != nullptr ? weight[row] / grid.weight_unit : 1.0;
     for (const LabelCell& cell : labels.cells(row)) {
       const auto output = static_cast<std::size_t>(cell.output);
-      const double value =
-          std::nearbyint(factor * std::nearbyint(static_cast<double>(cell.gradient()) * scale[output]));
+      const std::int32_t value = on_grid(static_cast<double>(cell.gradient()), scale[output], factor);
       if (value == 0) continue;
       out.output.push_back(cell.output);
-      out.value.push_back(static_cast<std::int32_t>(value));
+      out.value.push_back(value);
     }
     out.row_begin.push_back(out.output.size());
-    out.weight.push_back(weight != nullptr ? static_cast<std::int32_t>(std::nearbyint(weight[row] / out.weight_unit))
-                                           : 1);
+    out.weight.push_back(weight != nullptr ? to_int32(weight[row] / out.weight_unit) : 1);
   }
   return out;
 }

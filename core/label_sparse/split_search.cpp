@@ -6,6 +6,7 @@
 #include "kernels/score.hpp"
 #include "label_sparse/categories.hpp"
 #include "quantize/payload.hpp"
+#include "rules/acceptance.hpp"
 #include "search/top_k.hpp"
 
 namespace polyleaf {
@@ -244,11 +245,7 @@ BestCandidate LabelSplitSearch::best_of_feature(const Node& node, const Compact&
   const std::size_t n_missing = bins.has_missing ? n - s.bin_begin[value_bins] : 0;
   const std::int64_t missing_weight = n_missing > 0 ? add_bin(value_bins, s.missing) : 0;
 
-  const auto least = static_cast<std::size_t>(rules_.min_samples_leaf);
-  const auto heavy = [&](std::int64_t weight) {
-    return rules_.min_child_weight <= 0 ||
-           static_cast<double>(weight) * gradients_.weight_unit >= rules_.min_child_weight;
-  };
+  const auto of_weight = [&](std::int64_t weight) { return static_cast<double>(weight) * gradients_.weight_unit; };
   s.order.clear();
   for (std::uint32_t bin = 0; bin < value_bins; ++bin)
     if (s.bin_begin[bin] < s.bin_begin[bin + 1]) s.order.push_back(bin);
@@ -276,7 +273,9 @@ BestCandidate LabelSplitSearch::best_of_feature(const Node& node, const Compact&
       if (missing_left && n_missing == 0) continue;
       const std::size_t n_left = n_values + (missing_left ? n_missing : 0);
       const std::int64_t weight = left_weight + (missing_left ? missing_weight : 0);
-      if (n_left < least || n - n_left < least || !heavy(weight) || !heavy(sums.weight - weight)) continue;
+      if (!large_enough(static_cast<std::int64_t>(n_left), static_cast<std::int64_t>(n), rules_.min_samples_leaf) ||
+          !heavy_enough(of_weight(weight), of_weight(sums.weight), rules_.min_child_weight))
+        continue;
       const std::int32_t* left = s.left.data();
       if (missing_left) {
         for (std::size_t a = 0; a < sums.outputs.size(); ++a) s.with_missing[a] = s.left[a] + s.missing[a];

@@ -5,7 +5,7 @@
 
 #include "base/buffer.hpp"
 #include "base/threads.hpp"
-#include "growth/category_partition.hpp"
+#include "rules/routing.hpp"
 
 namespace polyleaf {
 namespace {
@@ -30,22 +30,11 @@ void walk(const Node** node, const Value* const* row) {
       for (std::size_t k = 0; k < kTogether; ++k) {
         const auto value = static_cast<double>(row[k][node[k]->feature & ~kMissingRight]);
         const bool missing_right = (node[k]->feature & kMissingRight) != 0;
-        // Without a branch: the way of a row cannot be foreseen.
-        const int right =
-            static_cast<int>(value > node[k]->threshold) | (static_cast<int>(value != value) & missing_right);
-        node[k] += node[k]->left + right;
+        node[k] += node[k]->left + (goes_right(value, node[k]->threshold, missing_right) ? 1 : 0);
       }
     open = 0;
     for (std::size_t k = 0; k < kTogether; ++k) open |= node[k]->left;
   } while (open != 0);
-}
-
-// Whether a number is a category of the set; what is no whole number is in none.
-template <class Set>
-bool is_in(const Set& set, double value) {
-  if (!(value >= 0 && value < 32.0 * static_cast<double>(set.n_words))) return false;
-  const auto category = static_cast<std::uint32_t>(value);
-  return static_cast<double>(category) == value && has_category(set.words, set.n_words, category);
 }
 
 // The same where some splits are by categories.
@@ -59,10 +48,12 @@ void walk_with_categories(const Node** node, const Value* const* row, const Set*
       const auto value = static_cast<double>(row[k][feature & ~(kMissingRight | kByCategory)]);
       const bool missing_right = (feature & kMissingRight) != 0;
       bool right;
-      if ((feature & kByCategory) != 0)  // those of the set go where missing values do not
-        right = is_in(sets[static_cast<std::size_t>(node[k]->threshold)], value) != missing_right;
-      else
-        right = value > node[k]->threshold || (value != value && missing_right);
+      if ((feature & kByCategory) != 0) {
+        const Set& set = sets[static_cast<std::size_t>(node[k]->threshold)];
+        right = !category_goes_left(has_number(set.words, set.n_words, value), !missing_right);
+      } else {
+        right = goes_right(value, node[k]->threshold, missing_right);
+      }
       node[k] += node[k]->left + (right ? 1 : 0);
       open |= node[k]->left;
     }

@@ -1,12 +1,10 @@
-// The grid that gradients are rounded to: integers whose sum over all rows fits so many bits, and a sign.
+// The grid (rules/grid.hpp) of the gradients of some rows.
 #pragma once
 
 #include <cstddef>
 
 namespace polyleaf {
 
-// A row is rounded before its weight is applied, so that weight 2 equals the row twice:
-// integer = round(weight / weight_unit * round(value * weight_unit / unit)).
 struct FixedPoint {
   double total_weight = 0.0;  // 0 without weights
   double weight_unit = 1.0;

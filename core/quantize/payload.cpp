@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -12,6 +11,7 @@
 #include "kernels/sum.hpp"
 #include "quantize/bounds.hpp"
 #include "quantize/fixed_point.hpp"
+#include "rules/grid.hpp"
 
 namespace polyleaf {
 namespace {
@@ -163,7 +163,6 @@ void quantize_full(const Gradients& in, const Scales& scales, int n_threads, Pay
   const auto d = static_cast<std::size_t>(in.n_outputs);
   const auto width = static_cast<std::size_t>(payload.layout.width);
   const std::size_t n_channels = 1 + d + triangle(d);
-  const auto rounded = [&](double value, double weight) { return std::nearbyint(weight * std::nearbyint(value)); };
   over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t) {
     std::vector<double> entry(triangle(d));
     std::vector<std::int32_t> channel(payload.layout.n_channels(), 0);
@@ -173,9 +172,8 @@ void quantize_full(const Gradients& in, const Scales& scales, int n_threads, Pay
       softmax_hessian(g, in.label[row], in.n_outputs, entry.data());
       channel[0] = 1;
       for (std::size_t j = 0; j < d; ++j)
-        channel[1 + j] = static_cast<std::int32_t>(rounded(static_cast<double>(g[j]) * scales.gradient[j], weight));
-      for (std::size_t e = 0; e < entry.size(); ++e)
-        channel[1 + d + e] = static_cast<std::int32_t>(rounded(entry[e] * scales.hessian[e], weight));
+        channel[1 + j] = on_grid(static_cast<double>(g[j]), scales.gradient[j], weight);
+      for (std::size_t e = 0; e < entry.size(); ++e) channel[1 + d + e] = on_grid(entry[e], scales.hessian[e], weight);
       for (std::size_t c = 0; c < payload.layout.n_channels(); ++c)
         payload.data[(c / width * in.n_rows + row) * width + c % width] = c < n_channels ? channel[c] : 0;
     }

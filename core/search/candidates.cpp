@@ -1,5 +1,7 @@
 #include "search/candidates.hpp"
 
+#include "rules/acceptance.hpp"
+
 namespace polyleaf {
 
 const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram,
@@ -27,8 +29,8 @@ void Candidates::add(std::uint32_t slot, std::uint32_t rows_end, const Counts& l
   const std::int64_t least = terms_.rules.min_samples_leaf;
   const std::size_t at = n_steps_++;
   const std::int64_t with_missing = left.count + missing.count;
-  Step step{slot, rows_end, left.count >= least && n_ - left.count >= least,
-            missing.count > 0 && with_missing >= least && n_ - with_missing >= least};
+  Step step{slot, rows_end, large_enough(left.count, n_, least),
+            missing.count > 0 && large_enough(with_missing, n_, least)};
   if (weighed_) {
     const double unit = terms_.payload.hessian_unit[0];
     step.right_allowed &= weigh(2 * at, static_cast<double>(left.weight) * unit);
@@ -44,8 +46,7 @@ bool Candidates::weigh(std::size_t at, double left_weight) {
   const double right_weight = total_ - left_weight;
   inverse_left_[at] = score_term(1.0, left_weight + rules.reg_lambda);
   inverse_right_[at] = score_term(1.0, right_weight + rules.reg_lambda);
-  return rules.min_child_weight <= 0 ||
-         (left_weight >= rules.min_child_weight && right_weight >= rules.min_child_weight);
+  return heavy_enough(left_weight, total_, rules.min_child_weight);
 }
 
 void Candidates::list_bins(const FeatureTile& tile, const std::int32_t* histogram) {

@@ -6,6 +6,7 @@
 #include "base/order_free.hpp"
 #include "base/threads.hpp"
 #include "kernels/sum.hpp"
+#include "rules/acceptance.hpp"
 #include "rules/curvature.hpp"
 #include "search/category_order.hpp"
 
@@ -277,7 +278,7 @@ BestCandidate CategoryFinder::best_of_feature(const FeatureTile& tile, std::size
   const auto offer = [&](const std::int32_t* left, std::size_t place, bool missing_left) {
     const double less = place + 1 < n ? by_chance : 0.0;  // missing against the rest is not found by the order
     const std::int64_t n_left = left[count_channel];
-    if (n_left < outputs_.rules.min_samples_leaf || n_rows - n_left < outputs_.rules.min_samples_leaf) return;
+    if (!large_enough(n_left, n_rows, outputs_.rules.min_samples_leaf)) return;
     if (outputs_.rules.min_child_weight > 0 && !outputs_.heavy_enough(outputs_.mean_hessian(left), node_.totals))
       return;
     Candidate candidate;

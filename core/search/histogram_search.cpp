@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/histogram.hpp"
+#include "rules/pruning.hpp"
 #include "search/joint_finder.hpp"
 
 namespace polyleaf {
@@ -44,7 +45,8 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const OutputTerms& 
 
 // Depth-first order keeps one histogram per level, best-first order one per open node.
 std::size_t HistogramSearch::most_histograms() const {
-  const auto wanted = static_cast<std::size_t>(leaves_are_scarce(rules_) ? rules_.max_leaves : rules_.max_depth + 1);
+  const bool scarce = leaves_are_scarce(rules_.max_depth, rules_.max_leaves);
+  const auto wanted = static_cast<std::size_t>(scarce ? rules_.max_leaves : rules_.max_depth + 1);
   return std::min(wanted, rows_.size() + 1);
 }
 

@@ -1,5 +1,7 @@
 #include "search/output_terms.hpp"
 
+#include "rules/acceptance.hpp"
+
 namespace polyleaf {
 
 OutputTerms::OutputTerms(const Payload& of_tree, const Rules& with_rules, const double* gain_weight, const double* unit)
@@ -61,7 +63,7 @@ double OutputTerms::mean_hessian(const std::int32_t* sums) const {
 
 bool OutputTerms::heavy_enough(double left_weight, const std::int32_t* totals) const {
   if (rules.min_child_weight <= 0) return true;
-  return left_weight >= rules.min_child_weight && mean_hessian(totals) - left_weight >= rules.min_child_weight;
+  return polyleaf::heavy_enough(left_weight, mean_hessian(totals), rules.min_child_weight);
 }
 
 double OutputTerms::node_score(const std::int32_t* totals) const {

@@ -555,7 +555,7 @@ def lowest_bit(value: float) -> float:
 
 
 def expected_grid(weight: npt.NDArray[np.float64] | None, n_rows: int) -> tuple[float, float, float]:
-    """As core/quantize/fixed_point.cpp says: integers whose sum over all rows fits 31 bits."""
+    """As rules/grid.hpp says: integers whose sum over all rows fits 31 bits."""
     total, unit = 0.0, 1.0
     if weight is not None:
         total = float(np.cumsum(weight)[-1])

@@ -46,7 +46,7 @@ CORE_ROOMS = (
     "predict",
     "bindings",
 )
-TEST_ROOMS = {*PYTHON_ROOMS, "kernels", "table", "house"}
+TEST_ROOMS = {*PYTHON_ROOMS, "rules", "kernels", "table", "house"}
 # What tests of several rooms share.
 SHARED_BY_TESTS = {
     "conftest.py",

@@ -52,9 +52,6 @@ _NODE = np.dtype(
 )
 assert _NODE.itemsize == _core.VISITED_NODE_BYTES
 
-# Of the largest score: nodes are given up for lost where their gains differ by more, as in best_first.cpp.
-_MARGIN = 1e-9
-
 
 @dataclass(frozen=True)
 class _Counts:
@@ -205,7 +202,7 @@ class LevelGrower:
         n_places = self._n_places
         levels, works = self._levels, self._root_works
         counts: _Counts | None = _Counts(1, self._n_root_works, 0)
-        bar = _Bar(shape.max_leaves) if shape.leaves_are_scarce else None
+        bar = _core.PruningBar(shape.max_leaves) if shape.max_leaves and shape.leaves_are_scarce else None
         n_searched, n_known = 0, 1  # nodes, where the host asks for them
         held: _Held | None = None
         whole, subtract = self._fits(1), False
@@ -217,9 +214,9 @@ class LevelGrower:
             parents = held.own if held is not None and subtract else None
             held = _Held(self._room(depth, most.n_nodes, search.n_groups), parents) if whole else None
             self._search(search, level, works, most, held)
-            least = -np.inf
+            height = -np.inf
             if bar is not None:
-                least = bar.raised(self._read_nodes(n_searched, n_known))
+                height = bar.raised_by(self._read_nodes(n_searched, n_known))
                 n_searched = n_known
             children = min(2 * most.n_nodes, shape.nodes_at(depth + 1))
             subtract = whole and self._fits(children + most.n_nodes)
@@ -233,7 +230,7 @@ class LevelGrower:
                 self._n_left,
                 self._nodes,
                 depth + 1 < shape.depth,
-                float(least),
+                float(height),
                 rules.min_samples_leaf,
                 subtract,
                 np.uint32(self._piece),
@@ -481,10 +478,9 @@ class LevelGrower:
             self._rows[1 - turn],
         )
 
-    def _read_nodes(self, begin: int, end: int) -> npt.NDArray[np.void]:
-        """Return some visited nodes. Waits for the device."""
-        part = self._nodes[begin * _NODE.itemsize : end * _NODE.itemsize].get()
-        return np.asarray(part).view(_NODE)
+    def _read_nodes(self, begin: int, end: int) -> npt.NDArray[np.uint8]:
+        """Return some visited nodes, as the core reads them. Waits for the device."""
+        return np.asarray(self._nodes[begin * _NODE.itemsize : end * _NODE.itemsize].get())
 
 
 @dataclass(frozen=True)
@@ -506,30 +502,6 @@ class _Search:
     mask: Any
     n_groups: int
     turn: int = 0
-
-
-class _Bar:
-    """The path minimum below which best-first growth keeps no split.
-
-    A node whose smallest gain on the way from the root lies below that of max_leaves - 1 others is never
-    split before the leaves are used up.
-    """
-
-    def __init__(self, max_leaves: int | None) -> None:
-        assert max_leaves is not None
-        self._n_best = max_leaves - 1
-        self._best: npt.NDArray[np.float64] = np.empty(0)
-        self._largest_score = 0.0
-
-    def raised(self, nodes: npt.NDArray[np.void]) -> float:
-        """Return the bar once these nodes have been searched, too."""
-        split = nodes[nodes["gain"] > 0]
-        best = np.sort(np.concatenate([self._best, split["path_minimum"]]))
-        self._best = best[max(len(best) - self._n_best, 0) :]
-        self._largest_score = max(self._largest_score, float(split["score"].max(initial=0.0)))
-        if len(self._best) < self._n_best:
-            return -np.inf
-        return float(self._best[0]) - _MARGIN * self._largest_score
 
 
 def _features_per_block(feature_bytes: int) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from polyleaf import _core
+
 GROUP = 4  # features whose codes stand side by side
 BEST_BYTES = 24  # the best split of a node by a feature
 LEAF_PIECE = 1024  # rows of a leaf that are summed together, as on the CPU
@@ -95,7 +97,7 @@ class Shape:
     @property
     def leaves_are_scarce(self) -> bool:
         """Whether the number of leaves, not the depth, bounds the tree."""
-        return self.max_leaves is not None and (self.depth > 30 or self.max_leaves < 2**self.depth)
+        return self.max_leaves is not None and _core.rules.leaves_are_scarce(self.depth, self.max_leaves)
 
     @property
     def most_leaves(self) -> int:

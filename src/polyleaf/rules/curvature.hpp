@@ -1,7 +1,7 @@
 // What is summed of a gradient: itself, its square, or the Hessian that belongs to it.
 #pragma once
 
-#include "rules/scoring.hpp"
+#include "rules/rule.hpp"
 
 namespace polyleaf {
 

@@ -2,7 +2,7 @@
 // caller gives the memory.
 #pragma once
 
-#include "rules/scoring.hpp"
+#include "rules/rule.hpp"
 
 namespace polyleaf {
 

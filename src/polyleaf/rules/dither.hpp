@@ -1,7 +1,7 @@
 // Rounding at random, the same on every device.
 #pragma once
 
-#include "rules/scoring.hpp"
+#include "rules/rule.hpp"
 
 namespace polyleaf {
 

@@ -11,7 +11,7 @@
 // once.
 #pragma once
 
-#include "rules/scoring.hpp"
+#include "rules/rule.hpp"
 
 #if !defined(__CUDACC__)
 #include <cmath>

@@ -1,7 +1,7 @@
 // e^x for gradients, the same bits on every device.
 #pragma once
 
-#include "rules/scoring.hpp"
+#include "rules/rounding.hpp"
 
 namespace polyleaf {
 
@@ -11,14 +11,9 @@ namespace polyleaf {
 template <class ToFloat>
 POLYLEAF_RULE float exponential_of_loss(double x, ToFloat to_float) {
   constexpr double kLog2e = 1.4426950408889634, kLn2 = 0.6931471805599453;
-  constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52: a number added to it is rounded to an integer
-  union {
-    double number;
-    long long bits;
-  } shifted;
   x = x < -80.0 ? -80.0 : x;
-  shifted.number = x * kLog2e + kRounder;
-  const float r = to_float(x - (shifted.number - kRounder) * kLn2);
+  const double shifted = x * kLog2e + kRounder;
+  const float r = to_float(x - (shifted - kRounder) * kLn2);
   union {
     float number;
     unsigned bits;
@@ -31,7 +26,7 @@ POLYLEAF_RULE float exponential_of_loss(double x, ToFloat to_float) {
   power.number = power.number * r + 1.0f;
   power.number = power.number * r + 1.0f;
   // The integer stands in the low bits; added to the exponent it multiplies by a power of two.
-  power.bits += static_cast<unsigned>(shifted.bits) << 23;
+  power.bits += static_cast<unsigned>(bits_of(shifted)) << 23;
   return power.number;
 }
 

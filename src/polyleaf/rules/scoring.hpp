@@ -1,12 +1,7 @@
-// The rules of a tree: what a split gains, what a leaf says, which of two candidates wins. Small pure functions, free
-// of any container, so that every device compiles the same ones.
+// The rules of a tree: what a split gains, what a leaf says, which of two candidates wins.
 #pragma once
 
-#if defined(__CUDACC__)
-#define POLYLEAF_RULE static __host__ __device__ inline
-#else
-#define POLYLEAF_RULE static inline
-#endif
+#include "rules/rule.hpp"
 
 namespace polyleaf {
 

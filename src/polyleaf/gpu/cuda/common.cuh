@@ -64,9 +64,9 @@ __device__ inline float to_float(double value) {
   return out;
 }
 
-__device__ inline bool at_most(float value, float limit) {
+__device__ inline bool is_above(float value, float limit) {
   int out;
-  asm("{.reg .pred p; setp.le.f32 p, %1, %2; selp.s32 %0, 1, 0, p;}" : "=r"(out) : "f"(value), "f"(limit));
+  asm("{.reg .pred p; setp.gt.f32 p, %1, %2; selp.s32 %0, 1, 0, p;}" : "=r"(out) : "f"(value), "f"(limit));
   return out != 0;
 }
 

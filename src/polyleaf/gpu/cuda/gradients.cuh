@@ -4,6 +4,7 @@
 #include "leaves.cuh"
 #include "rules/dither.hpp"
 #include "rules/exact_sum.hpp"
+#include "rules/grid.hpp"
 
 namespace polyleaf {
 
@@ -106,8 +107,8 @@ extern "C" __global__ void sum_columns(const float* values, uint64 stride, const
   if (least != nullptr) least[static_cast<uint64>(blockIdx.x) * n_outputs + output] = to_float(smallest);
 }
 
-// The smallest power of two that numbers of this sum may be expressed in (core/quantize/fixed_point.cpp); a warp per
-// output. What is not finite is reported. `factor`: of squares of gradients in these units, in the score.
+// The unit of each output, from partial sums of magnitudes; a warp per output. What is not finite is reported.
+// `factor`: of squares of gradients in these units, in the score.
 extern "C" __global__ void choose_units(const double* parts, int n_parts, int n_outputs, double limit,
                                         double weight_unit, const double* gain_weight, double* unit, double* scale,
                                         double* factor, const float* least, int* problems) {
@@ -126,7 +127,7 @@ extern "C" __global__ void choose_units(const double* parts, int n_parts, int n_
   if (threadIdx.x != 0) return;
   if (!isfinite(sum)) atomicOr(problems, kNotFinite);
   if (smallest < 0) atomicOr(problems, kNegative);
-  const double u = sum > 0 && isfinite(sum) ? ldexp(1.0, -min(max(ilogb(limit / sum), -1000), 1000)) : 1.0;
+  const double u = isfinite(sum) ? grid_unit(limit, sum) : 1.0;
   unit[output] = u;
   scale[output] = weight_unit / u;
   if (factor != nullptr) factor[output] = gain_weight[output] * u * u;
@@ -140,23 +141,24 @@ extern "C" __global__ void quantize(const float* gradient, uint64 gradient_strid
                                     const double* hessian_scale, const double* shared_scale, int n_channels, int lanes,
                                     int hessian_channel, int weight_channel, int count_channel, int at_random,
                                     int* payload) {
+  using namespace polyleaf;
   const uint64 at = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x, row = at / n_channels;
   if (row >= n_rows) return;
   const int channel = static_cast<int>(at % n_channels), of_hessian = channel - hessian_channel;
   const double w = weight != nullptr ? weight[row] * weight_scale : 1.0;
   const auto rounded = [&](float number, double scale, int of) {
-    const double exact = polyleaf::to_double(number) * scale;
-    if (at_random == 0) return w * rint(exact);
-    return exact + polyleaf::dither(__float_as_uint(number), static_cast<uint32>(row), static_cast<uint32>(of));
+    if (at_random == 0) return on_grid(to_double(number), scale, w);
+    const double by = dither(__float_as_uint(number), static_cast<uint32>(row), static_cast<uint32>(of));
+    return to_int32(to_double(number) * scale + by);
   };
-  double value = 0.0;
+  int value = 0;
   if (channel < n_outputs)
     value = rounded(gradient[row * gradient_stride + channel], gradient_scale[channel], channel);
   else if (hessian != nullptr && of_hessian >= 0 && of_hessian < n_outputs)
     value = rounded(hessian[row * hessian_stride + of_hessian], hessian_scale[of_hessian], n_outputs + of_hessian);
   else if (channel == count_channel)
-    value = 1.0;
+    value = 1;
   else if (channel == weight_channel)
-    value = curvature != nullptr ? rounded(curvature[row], *shared_scale, n_outputs) : w * *shared_scale;
-  payload[(channel / lanes * n_rows + row) * lanes + channel % lanes] = static_cast<int>(rint(value));
+    value = curvature != nullptr ? rounded(curvature[row], *shared_scale, n_outputs) : to_int32(w * *shared_scale);
+  payload[(channel / lanes * n_rows + row) * lanes + channel % lanes] = value;
 }

@@ -4,6 +4,7 @@
 #include "common.cuh"
 #include "rules/curvature.hpp"
 #include "rules/exact_sum.hpp"
+#include "rules/routing.hpp"
 
 namespace polyleaf {
 
@@ -108,9 +109,8 @@ extern "C" __global__ void route_rows(const int* left, const int* feature, const
   int node = 0;
   while (left[node] >= 0) {
     const int f = feature[node];
-    const int code = code_of(codes, n_rows, row, f);
-    const bool goes_left = code == value_bins[f] ? missing_left[node] != 0 : code <= bin[node];
-    node = left[node] + (goes_left ? 0 : 1);
+    const CodeSplit split = split_by_code(bin[node], missing_left[node] != 0, static_cast<uint32>(value_bins[f]));
+    node = left[node] + (goes_left(split, code_of(codes, n_rows, row, f)) ? 0 : 1);
   }
   out[row] = leaf[node];
 }

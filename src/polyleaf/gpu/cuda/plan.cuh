@@ -2,16 +2,18 @@
 #pragma once
 
 #include "common.cuh"
+#include "rules/acceptance.hpp"
+#include "rules/pruning.hpp"
+#include "rules/routing.hpp"
 
-// One block. Splits the nodes of a level whose gain is positive and whose path minimum is at least `least_minimum`:
-// best-first growth never keeps the others. `child`: positions of both children in the next level; -1: they stay
-// leaves. `lefts_before`: rows that go left in the nodes before, whose rows stand before a node's own. `subtract`: of
-// two children only the one with fewer rows is built.
+// One block. Splits the nodes of a level whose gain is positive and whose path minimum reaches the bar: best-first
+// growth never keeps the others. `child`: positions of both children in the next level; -1: they stay leaves.
+// `lefts_before`: rows that go left in the nodes before, whose rows stand before a node's own. `subtract`: of two
+// children only the one with fewer rows is built.
 extern "C" __global__ void plan_level(const polyleaf::Level* level, const int* node_of, const int* n_left,
-                                      polyleaf::VisitedNode* nodes, int may_go_on, double least_minimum,
-                                      int min_samples_leaf, int subtract, uint32 chunk, polyleaf::Level* next,
-                                      int* next_node_of, int* child, int* lefts_before, int* pairs,
-                                      polyleaf::Work* works) {
+                                      polyleaf::VisitedNode* nodes, int may_go_on, double bar, int min_samples_leaf,
+                                      int subtract, uint32 chunk, polyleaf::Level* next, int* next_node_of, int* child,
+                                      int* lefts_before, int* pairs, polyleaf::Work* works) {
   using namespace polyleaf;
   __shared__ int buffer[32];
   const int n_visited = level->next_node;
@@ -20,7 +22,7 @@ extern "C" __global__ void plan_level(const polyleaf::Level* level, const int* n
     const int position = base + threadIdx.x;
     const bool is_node = position < level->n_nodes;
     const int index = is_node ? node_of[position] : 0;
-    const bool splits = is_node && nodes[index].gain > 0 && nodes[index].path_minimum >= least_minimum;
+    const bool splits = is_node && nodes[index].gain > 0 && !is_hopeless(nodes[index].path_minimum, bar);
     int rank;
     const int n_splits = block_scan(splits, &rank, buffer);
     uint32 begin = 0, middle = 0, end = 0;
@@ -35,7 +37,7 @@ extern "C" __global__ void plan_level(const polyleaf::Level* level, const int* n
       const double minimum = nodes[index].path_minimum;
       nodes[left] = {0.0, 0.0, minimum, begin, middle, -1, -1, -1, 0};
       nodes[left + 1] = {0.0, 0.0, minimum, middle, end, -1, -1, -1, 0};
-      goes_on = may_go_on != 0 && max(middle - begin, end - middle) >= 2u * min_samples_leaf;
+      goes_on = may_go_on != 0 && enough_for_two(max(middle - begin, end - middle), min_samples_leaf);
     }
     int before;
     const int n_lefts = block_scan(static_cast<int>(middle - begin), &before, buffer);
@@ -83,8 +85,9 @@ __device__ inline bool row_goes_left(const polyleaf::VisitedNode* nodes, const i
   if (position < 0) return false;
   const VisitedNode& node = nodes[node_of[position]];
   if (node.left < 0) return false;
-  const int code = code_of(codes, n_rows, row, node.feature);
-  return code <= node.bin || ((node.flags & kMissingLeft) != 0 && code == value_bins[node.feature]);
+  const bool missing_left = (node.flags & kMissingLeft) != 0;
+  const CodeSplit split = split_by_code(node.bin, missing_left, static_cast<uint32>(value_bins[node.feature]));
+  return goes_left(split, code_of(codes, n_rows, row, node.feature));
 }
 
 // A bit of `left` for each, and how many are set. `position`: by place.

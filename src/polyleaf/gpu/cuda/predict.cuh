@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common.cuh"
+#include "rules/routing.hpp"
 
 namespace polyleaf {
 
@@ -17,17 +18,12 @@ struct __align__(16) PackedNode {
 constexpr int kGoesLeft = 1 << 30;
 constexpr int kByCategories = 1 << 29;
 
-__device__ inline bool goes_left(const PackedNode& node, double value, const uint32* category_bits) {
+__device__ inline bool goes_right(const PackedNode& node, double value, const uint32* category_bits) {
   const bool missing_left = (node.feature & kGoesLeft) != 0;
-  if (isnan(value)) return missing_left;
-  if ((node.feature & kByCategories) == 0) return value <= node.data;
+  if ((node.feature & kByCategories) == 0) return goes_right(value, node.data, !missing_left);
   const uint64 words = static_cast<uint64>(__double_as_longlong(node.data));
-  const uint64 begin = words >> 16, n_words = words & 0xffff;
-  // Whatever is no category of the set goes with missing values.
-  if (!(value >= 0) || value >= 32.0 * n_words || value != floor(value)) return missing_left;
-  const uint32 category = static_cast<uint32>(value);
-  const bool in_set = ((category_bits[begin + category / 32] >> (category % 32)) & 1u) != 0;
-  return in_set != missing_left;
+  const bool in_set = has_number(category_bits + (words >> 16), words & 0xffff, value);
+  return !category_goes_left(in_set, missing_left);
 }
 
 template <class Value>
@@ -74,7 +70,7 @@ __device__ int64 find_leaf(const Table<Value>& table, const Value* values, uint6
     const int feature = node.feature & (kByCategories - 1);
     const Value value =
         table.staged != 0 ? values[feature * blockDim.x + threadIdx.x] : own[feature * table.column_stride];
-    node = trees.nodes[node.left + (goes_left(node, to_double(value), trees.category_bits) ? 0 : 1)];
+    node = trees.nodes[node.left + (goes_right(node, to_double(value), trees.category_bits) ? 1 : 0)];
   }
   return __double_as_longlong(node.data);
 }
@@ -133,8 +129,9 @@ __device__ void find_leaves_at_once(const Table<float>& table, const float* valu
       const bool inner = node[t].next != kLeaf;
       const int feature = inner ? static_cast<int>(node[t].next & 0x7fffu) : 0;
       const float value = kStaged ? values[feature * blockDim.x + threadIdx.x] : own[feature * table.column_stride];
-      const bool left = isnan(value) ? (node[t].next & 0x8000u) != 0 : at_most(value, node[t].data);
-      at[t] = inner ? (node[t].next >> 16) + (left ? 0 : 1) : at[t];
+      const bool missing_right = (node[t].next & 0x8000u) == 0;
+      const bool right = goes_right(is_above(value, node[t].data), isnan(value), missing_right);
+      at[t] = inner ? (node[t].next >> 16) + (right ? 1 : 0) : at[t];
       node[t] = of_tree[t][at[t]];
       more |= inner;
     }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "common.cuh"
+#include "rules/acceptance.hpp"
+#include "rules/pruning.hpp"
 
 namespace polyleaf {
 
@@ -141,10 +143,8 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
 
   const bool is_candidate = own_bin < s.n_values && !empty;
   const auto allowed = [&](int n_left, double weight_left) {
-    return is_candidate && n_left >= o.min_samples_leaf && s.n_rows - n_left >= o.min_samples_leaf &&
-           n_left < s.n_rows &&
-           (o.min_child_weight <= 0 ||
-            (weight_left >= o.min_child_weight && all_weight - weight_left >= o.min_child_weight));
+    return is_candidate && n_left < s.n_rows && large_enough(n_left, s.n_rows, o.min_samples_leaf) &&
+           heavy_enough(weight_left, all_weight, o.min_child_weight);
   };
   const int with_missing = count + s.n_missing;
   if (!allowed(count, left_weight)) score = -1;
@@ -235,15 +235,13 @@ extern "C" __global__ void choose_splits(const polyleaf::Level* level, int first
   for (int offset = 16; offset > 0; offset >>= 1) feature = min(feature, __shfl_xor_sync(kAllLanes, feature, offset));
   if (lane != 0) return;
   VisitedNode& node = nodes[node_of[position]];
-  const bool can_split = node.end - node.begin >= 2u * o.min_samples_leaf;
   node.gain = 0;
   n_left[position] = 0;
-  if (feature == n_features || !can_split) return;
+  if (feature == n_features || !enough_for_two(node.end - node.begin, o.min_samples_leaf)) return;
   const Best best = own_found[feature];
-  const double gain = split_gain(best.score, own);
-  if (!(gain / o.n_outputs > o.min_split_gain)) return;
-  node.gain = fmin(gain, 1.7976931348623157e308);
-  node.path_minimum = fmin(node.path_minimum, node.gain);
+  node.gain = accepted_gain(best.score, own, o.n_outputs, o.min_split_gain);
+  if (!(node.gain > 0)) return;
+  node.path_minimum = path_minimum(node.path_minimum, node.gain);
   node.score = best.score;
   node.feature = best.feature;
   node.bin = best.bin;
