@@ -26,7 +26,7 @@ from polyleaf.growth.contract import (
 )
 from polyleaf.growth.core_task import core_task
 from polyleaf.growth.dense import DenseGrower
-from polyleaf.growth.label_sparse import LabelSparseGrower, SparseLabels
+from polyleaf.growth.label_sparse import LabelScorePass, LabelSparseGrower, SparseLabels
 from polyleaf.growth.sampling import FeatureSample, RowSample
 from polyleaf.growth.tree import Tree
 from polyleaf.losses.clipped_squared_error import ClippedSquaredError
@@ -68,7 +68,7 @@ def test_sparse_labels_grow_the_trees_of_dense_gradients(
     csr = scipy.sparse.csr_array(LABELS)
     labels = SparseLabels(csr.indptr, csr.indices, D)
     sparse, dense = LabelSparseGrower(MATRIX, labels, of_growers), DenseGrower(MATRIX, of_growers)
-    raw, leaf_of_row = np.zeros((N, D)), np.empty(N, dtype=np.uint32)
+    raw, scores = np.zeros((N, D)), LabelScorePass(labels, N, 1)
     same: dict[str, Any] = {
         "weight": weight,
         "sample": sample,
@@ -78,8 +78,8 @@ def test_sparse_labels_grow_the_trees_of_dense_gradients(
     for _ in range(5):
         gradient, _ = gradients_of(ClippedSquaredError(D), LABELS, raw)
         expected = dense.grow(task(gradient, raw=raw, **same))
-        tree = sparse.grow(Task(destination=Destination(leaf_of_row=leaf_of_row), **same))
-        labels.add_tree(leaf_of_row, tree, 1)
+        tree = sparse.grow(Task(destination=scores.destination(slice(None)), **same))
+        scores.add(tree)
         for one in fields(Tree):
             if one.name not in ("gain_feature", "output_gain"):
                 own, other = getattr(tree, one.name), getattr(expected, one.name)

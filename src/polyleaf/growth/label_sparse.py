@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf import _core
-from polyleaf.growth.contract import Task
+from polyleaf.growth.contract import Destination, Task
 from polyleaf.growth.core_task import core_task
 from polyleaf.growth.tree import Tree
 
@@ -50,11 +50,40 @@ class SparseLabels:
         """
         self.core.add(value_begin, values, value_output, width, n_threads)
 
-    def add_tree(self, leaf_of_row: npt.NDArray[np.uint32], tree: Tree, n_threads: int) -> None:
-        """Add a tree that was just grown, with the leaf of each row, to the scores."""
+
+class LabelScorePass:
+    """The score pass of sparse labels: their scores live in the core, where the grower finds them.
+
+    Parameters
+    ----------
+    labels : SparseLabels
+        With the scores at the start.
+    n_rows, n_threads : int
+        Rows of the labels; threads affect the time only.
+    """
+
+    def __init__(self, labels: SparseLabels, n_rows: int, n_threads: int) -> None:
+        self._labels = labels
+        self._leaf_of_row = np.empty(n_rows, dtype=np.uint32)
+        self._n_threads = n_threads
+
+    def gradients(self, number: int) -> None:
+        """Return None: the grower makes them of labels and scores."""
+        return
+
+    def destination(self, outputs: slice) -> Destination:
+        """Return the leaf of each row, to be filled."""
+        return Destination(leaf_of_row=self._leaf_of_row)
+
+    def add(self, tree: Tree) -> None:
+        """Add a tree that was grown with such a destination to the scores."""
         width = tree.values.shape[1]
-        begin = leaf_of_row.astype(np.int64) * width
-        self.add(begin, tree.values.ravel(), tree.outputs.ravel(), width, n_threads)
+        begin = self._leaf_of_row.astype(np.int64) * width
+        self._labels.add(begin, tree.values.ravel(), tree.outputs.ravel(), width, self._n_threads)
+
+    def scores(self) -> None:
+        """Return None: they would be dense."""
+        return
 
 
 class LabelSparseGrower:
@@ -65,7 +94,7 @@ class LabelSparseGrower:
     matrix : BinnedMatrix
         The table.
     labels : SparseLabels
-        Its trees are not added to their scores here.
+        Trees are added to their scores by a `LabelScorePass`.
     settings : GrowSettings
         The same for every tree.
     """

@@ -84,15 +84,15 @@ class Sampler:
     def rows(
         self,
         number: int,
-        gradient: FloatMatrix,
+        gradient: FloatMatrix | None,
         gain_weight: FloatArray,
         weight: FloatArray | None,
     ) -> RowSample:
-        """Return the rows of round `number`."""
+        """Return the rows of round `number`; without gradients they are drawn uniformly."""
         if self.subsample >= 1:
             return ALL_ROWS
-        if not self.gradient_based:
-            return self.uniform_rows(number)
+        if not self.gradient_based or gradient is None:
+            return self._uniform_rows(number)
         squares = self.arrays.to_host(self.arrays.row_sums(gradient, gain_weight, "square"))
         norms = np.sqrt(squares + (_NORM_FLOOR * np.sqrt(squares).mean()) ** 2)
         if weight is not None:
@@ -108,10 +108,8 @@ class Sampler:
             weights *= weight
         return RowSample(rows, weights)
 
-    def uniform_rows(self, number: int) -> RowSample:
+    def _uniform_rows(self, number: int) -> RowSample:
         """Return rows that are drawn without a look at them."""
-        if self.subsample >= 1:
-            return ALL_ROWS
         size = max(1, round(self.subsample * self.n_rows))
         rows = self._generator(number, 0).choice(self.n_rows, size, replace=False, shuffle=False)
         return RowSample(np.sort(rows).astype(np.uint32))

@@ -88,8 +88,11 @@ class ScorePass(Protocol):
     That adding a tree, making gradients and sketching them may share one sweep over memory is its secret.
     """
 
-    def gradients(self, number: int) -> RoundGradients:
-        """Return the gradients of round `number`, at the scores of all trees so far."""
+    def gradients(self, number: int) -> RoundGradients | None:
+        """Return the gradients of round `number`, at the scores of all trees so far.
+
+        None: the grower has them itself.
+        """
 
     def destination(self, outputs: slice) -> Destination:
         """Return where a grower puts what the pass needs of a tree of some outputs."""
@@ -97,8 +100,11 @@ class ScorePass(Protocol):
     def add(self, tree: Tree) -> None:
         """Take a tree that was grown with such a destination."""
 
-    def scores(self) -> FloatArray:
-        """Return the raw scores of all trees so far, on the host; nobody may change them."""
+    def scores(self) -> FloatArray | None:
+        """Return the raw scores of all trees so far, on the host; nobody may change them.
+
+        None: they are too many to be made dense.
+        """
 
 
 class CpuScorePass:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.binning import bin_data
@@ -13,6 +14,7 @@ from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays
 from polyleaf.growth.contract import Grower, settings_of
 from polyleaf.growth.dense import DenseGrower
+from polyleaf.growth.label_sparse import LabelScorePass, LabelSparseGrower, SparseLabels
 from polyleaf.growth.score_pass import CpuScorePass, PassPlan, ScorePass
 from polyleaf.losses import Loss
 from polyleaf.model.forest import Forest
@@ -55,13 +57,14 @@ class CpuDevice:
         self._settings = settings
         self.arrays = CpuArrays(settings.n_threads)
 
-    def grower(self, matrix: BinnedMatrix | None) -> DenseGrower:
+    def grower(self, matrix: BinnedMatrix | None) -> Grower:
         """Return what grows trees on the table, which is binned first where that is not done yet."""
-        if matrix is None:
-            matrix = bin_data(self._data, self._settings)
+        return self._grower_on(bin_data(self._data, self._settings) if matrix is None else matrix)
+
+    def _grower_on(self, matrix: BinnedMatrix) -> Grower:
         return DenseGrower(matrix, settings_of(self._settings))
 
-    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> CpuScorePass:
+    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest."""
         data, n_threads = self._data, self._settings.n_threads
         if initial is None:
@@ -75,8 +78,29 @@ class CpuDevice:
         return HostScores(data.X, start, self._settings.n_threads)
 
 
+class LabelSparseDevice(CpuDevice):
+    """The CPU for sparse labels, whose scores and gradients live in the core and are never made dense."""
+
+    def __init__(self, data: Dataset, loss: Loss, settings: Settings) -> None:
+        super().__init__(data, loss, settings)
+        y: Any = data.y
+        self._labels = SparseLabels(y.indptr, y.indices, loss.n_outputs)
+
+    def _grower_on(self, matrix: BinnedMatrix) -> Grower:
+        return LabelSparseGrower(matrix, self._labels, settings_of(self._settings))
+
+    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
+        """Return the scores of the labels, which begin with 0 or with a forest."""
+        data, n_threads = self._data, self._settings.n_threads
+        if initial is not None:
+            initial.add_to_sparse(data.X, self._labels, n_threads)
+        return LabelScorePass(self._labels, data.X.shape[0], n_threads)
+
+
 def make_device(data: Dataset, loss: Loss, settings: Settings) -> Device:
     """Return the device that the settings name."""
+    if scipy.sparse.issparse(data.y):
+        return LabelSparseDevice(data, loss, settings)
     if settings.device == "cpu":
         return CpuDevice(data, loss, settings)
     from polyleaf.gpu.device import GpuDevice  # which needs CuPy

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.tree import Tree
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
@@ -21,7 +19,7 @@ from polyleaf.params.settings import Settings
 from polyleaf.training.callbacks import CallbackError, CallbackList
 from polyleaf.training.monitor import Monitor
 from polyleaf.training.state import EvalsResult, TrainingState
-from polyleaf.training.trainer import SparseTrainer, Trainer
+from polyleaf.training.trainer import Trainer
 
 
 @dataclass
@@ -202,7 +200,7 @@ class Run:
             base = settings.base_score
         else:
             base = loss.base_score(data.y, data.weights.whole())
-        self._trainer = _make_trainer(data, loss, settings, base)
+        self._trainer = Trainer(data, loss, settings, base)
         if initial is not None and not np.array_equal(initial.unit, self._trainer.unit):
             raise ValueError(
                 "the targets are of another size than those of the model to go on from: its leaf values are "
@@ -265,8 +263,3 @@ class Run:
     def training_metric(self) -> dict[str, float]:
         """Return the first metric on the training rows; nothing before the first round."""
         return self._trainer.measure(self._metrics) if self._prepared else {}
-
-
-def _make_trainer(data: Dataset, loss: Loss, settings: Settings, base: FloatArray) -> Trainer:
-    kind = SparseTrainer if scipy.sparse.issparse(data.y) else Trainer
-    return kind(data, loss, settings, base)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from polyleaf._core import BinnedMatrix
-from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
-from polyleaf.growth.contract import Destination, LeafGradients, Renewal, Task, settings_of
-from polyleaf.growth.label_sparse import LabelSparseGrower, SparseLabels
+from polyleaf.growth.contract import LeafGradients, Renewal, SplitGradients, Task
 from polyleaf.growth.sampling import Sampler
-from polyleaf.growth.score_pass import PassPlan
+from polyleaf.growth.score_pass import PassPlan, RoundGradients
 from polyleaf.growth.split_gradients import SplitPlan
 from polyleaf.growth.tree import Tree
 from polyleaf.losses import Loss
@@ -76,9 +73,6 @@ class Trainer:
     def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
         """Bin the table (unless it is binned already) and set up the scores."""
         self._grower = self._device.grower(matrix)
-        self._start(initial)
-
-    def _start(self, initial: Forest | None) -> None:
         plan = PassPlan(
             unit=self.unit,
             gain_weight=self._gain_weight,
@@ -100,41 +94,24 @@ class Trainer:
 
     def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
         """Grow one round's trees and add them to the training scores."""
-        settings = self._settings
+        monotone = self._settings.monotone
         gradients = self._scores.gradients(number)
-        rows = self._sampler.rows(number, gradients.gradient, self._gain_weight, self._weight)
+        gradient = None if gradients is None else gradients.gradient
+        sample = self._sampler.rows(number, gradient, self._gain_weight, self._weight)
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
-        renewal = self._renewal()
         grown = []
         try:
             for first in range(0, self._loss.n_outputs, width):
                 part = slice(first, first + width)
-                own = gradients.of_outputs(part)
-                gain_weight, unit = self._gain_weight[part], self.unit[part]
-                splits = self._plan.make(
-                    own.gradient,
-                    own.hessian,
-                    gain_weight,
-                    unit,
-                    number=number,
-                    weight=self._weight,
-                    sketch=own.sketch,
-                )
-                leaves = LeafGradients(
-                    own.gradient,
-                    own.hessian,
-                    unit,
-                    label=self._data.y if settings.hessian in ("exact", "exact_leaf") else None,
-                    renewal=None if renewal is None else renewal.of_outputs(part),
-                )
+                leaves, splits = self._gradients_of_tree(number, gradients, part)
                 task = Task(
                     leaves,
                     splits,
                     self._weight,
-                    sample=rows,
+                    sample=sample,
                     features=features,
-                    monotone=None if settings.monotone is None else settings.monotone[:, part],
+                    monotone=None if monotone is None else monotone[:, part],
                     learning_rate=learning_rate,
                     destination=self._scores.destination(part),
                 )
@@ -147,21 +124,44 @@ class Trainer:
             ) from error
         return grown
 
-    def _renewal(self) -> Renewal | None:
-        """Return which leaf values come from the residuals."""
+    def _gradients_of_tree(
+        self, number: int, gradients: RoundGradients | None, part: slice
+    ) -> tuple[LeafGradients | None, SplitGradients | None]:
+        """Return what the leaves of a tree of some outputs are made of, and what its splits are found on."""
+        if gradients is None:
+            return None, None
+        own, unit = gradients.of_outputs(part), self.unit[part]
+        splits = self._plan.make(
+            own.gradient,
+            own.hessian,
+            self._gain_weight[part],
+            unit,
+            number=number,
+            weight=self._weight,
+            sketch=own.sketch,
+        )
+        exact = self._settings.hessian in ("exact", "exact_leaf")
+        label = self._data.y if exact else None
+        return LeafGradients(own.gradient, own.hessian, unit, label, self._renewal(part)), splits
+
+    def _renewal(self, part: slice) -> Renewal | None:
+        """Return which leaf values of some outputs come from the residuals."""
         if self._loss.leaf_levels is None:
             return None
-        return Renewal(self._loss.leaf_levels, self._data.y, self._loss.target_columns(), self._cell_weight)
+        columns = self._loss.target_columns()
+        renewal = Renewal(self._loss.leaf_levels, self._data.y, columns, self._cell_weight)
+        return renewal.of_outputs(part)
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
         """Return the scores of other rows, which begin with `start`; rounds are added to them."""
         return self._device.scores(data, start)
 
     def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
-        """Return the first metric on the training rows."""
-        if not metrics:
+        """Return the first metric on the training rows, where their scores are at hand."""
+        scores = self._scores.scores() if metrics else None
+        if scores is None:
             return {}
-        prediction = self._loss.predict(self._scores.scores(), self._settings.n_threads)
+        prediction = self._loss.predict(scores, self._settings.n_threads)
         weight = self._data.weights.whole()
         return {f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, weight)}
 
@@ -192,35 +192,3 @@ class Trainer:
         total = np.clip(np.nan_to_num(total * self._gain_weight), -largest, largest)
         forest.gain_feature = used
         forest.output_gain = total.astype(np.float32).ravel()
-
-
-class SparseTrainer(Trainer):
-    """The same with sparse labels: scores and gradients live in the core, and are never made dense."""
-
-    def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
-        """Bin the table (unless it is binned already) and set up the scores."""
-        y: Any = self._data.y
-        self._labels = SparseLabels(y.indptr, y.indices, self._loss.n_outputs)
-        if matrix is None:
-            matrix = bin_data(self._data, self._settings)
-        self._grower = LabelSparseGrower(matrix, self._labels, settings_of(self._settings))
-        if initial is not None:
-            initial.add_to_sparse(self._data.X, self._labels, self._settings.n_threads)
-
-    def round(self, number: int, learning_rate: float) -> list[tuple[Tree, int]]:
-        """Grow one round's tree and add it to the training scores."""
-        leaf_of_row = np.empty(self._data.X.shape[0], dtype=np.uint32)
-        task = Task(
-            weight=self._weight,
-            sample=self._sampler.uniform_rows(number),
-            features=self._sampler.features(number),
-            learning_rate=learning_rate,
-            destination=Destination(leaf_of_row=leaf_of_row),
-        )
-        tree = self._grower.grow(task)
-        self._labels.add_tree(leaf_of_row, tree, self._settings.n_threads)
-        return [(tree, 0)]
-
-    def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
-        """Return nothing: the predictions of all training rows would be dense."""
-        return {}
