@@ -4,6 +4,7 @@
 #include "base/order_free.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/rooms.hpp"
+#include "quantize/bounds.hpp"
 
 namespace polyleaf {
 namespace {
@@ -50,6 +51,9 @@ void bind_sums(nb::module_& m) {
         return nb::make_tuple(grid.coarse, grid.fine);
       },
       "largest"_a, "n_terms"_a, "The grids of sums of so many numbers up to this magnitude.");
+  m.def(
+      "span_widely", [](const Vector<double>& weight) { return span_widely(weight.data(), weight.shape(0)); },
+      "weight"_a, "Whether some weights are so much larger than others that sums of leaves are plain ones.");
 }
 
 }  // namespace polyleaf

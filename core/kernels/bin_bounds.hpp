@@ -4,6 +4,8 @@
 // A score is convex in the gradient of a side. So no split behind any of the bins exceeds what the smallest and the
 // largest sum after one of them give, with the least that either side can weigh: the left one after the first bin, the
 // right one after the last.
+//
+// What it buys: a tenth of a round on wide tables of many bins (synth_d10, one output), little elsewhere.
 #pragma once
 
 #include <cstddef>

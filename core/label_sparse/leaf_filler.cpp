@@ -6,6 +6,7 @@
 
 #include "base/threads.hpp"
 #include "leaves/leaf_values.hpp"
+#include "quantize/bounds.hpp"
 #include "rules/exact_sum.hpp"
 
 namespace polyleaf {
@@ -21,7 +22,8 @@ void LabelLeafFiller::fill(const Order&, const RowsInLeaves& places, GrownTree& 
     for (const LabelCell& cell : labels_.cells(row))
       largest = std::max(largest, std::fabs(static_cast<double>(cell.gradient())));
   const auto n_rows = static_cast<double>(labels_.n_rows());
-  const SumGrid grid = sum_grid(largest * largest_weight, n_rows), weight_grid = sum_grid(largest_weight, n_rows);
+  SumGrid grid = sum_grid(largest * largest_weight, n_rows), weight_grid = sum_grid(largest_weight, n_rows);
+  if (weights != nullptr && span_widely(weights, labels_.n_rows())) grid = weight_grid = {0.0, 0.0};  // plain sums
   parallel_for(settings_.n_threads, places.leaves.size(), [&](std::size_t leaf, int) {
     const std::int32_t* outputs = tree.outputs.data() + leaf * width;
     std::vector<ExactSum> gradient(width);

@@ -1,5 +1,7 @@
 #include "leaves/leaf_sums.hpp"
 
+#include <algorithm>
+
 #include "base/threads.hpp"
 #include "gradients/full_hessian.hpp"
 #include "kernels/sum.hpp"
@@ -19,7 +21,15 @@ LeafSums::LeafSums(const Gradients& gradients, const GradientBounds& bounds)
     : in_(gradients),
       gradient_grids_(bounds.gradient, gradients.n_rows),
       hessian_grids_(bounds.hessian, gradients.n_rows),
-      weight_grid_(sum_grid(bounds.weight, static_cast<double>(gradients.n_rows))) {}
+      weight_grid_(sum_grid(bounds.weight, static_cast<double>(gradients.n_rows))) {
+  if (!bounds.wide) return;
+  // A grid of 0 rounds nothing away: plain sums.
+  for (SumGrids* grids : {&gradient_grids_, &hessian_grids_}) {
+    std::fill(grids->coarse.begin(), grids->coarse.end(), 0.0);
+    std::fill(grids->fine.begin(), grids->fine.end(), 0.0);
+  }
+  weight_grid_ = {0.0, 0.0};
+}
 
 void LeafSums::add_chunk(const std::uint32_t* rows, std::size_t n_rows, Parts& parts) const {
   const auto d = static_cast<std::size_t>(in_.n_outputs);

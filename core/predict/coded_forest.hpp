@@ -2,6 +2,8 @@
 //
 // The cuts of a feature are the distinct thresholds its splits use; a row's codes are found once and serve all trees.
 // Which way a value goes is the same by either comparison, so the leaves are the same.
+//
+// What it buys: half to four fifths of a prediction of many rows (docs/performance.md).
 #pragma once
 
 #include <cstdint>

@@ -27,10 +27,22 @@ std::vector<double> largest_magnitudes(const WeightedRows& rows, std::size_t n_r
 
 }  // namespace
 
+bool span_widely(const double* weight, std::size_t n_rows) {
+  double least = 0.0, most = 0.0;
+  for (std::size_t row = 0; row < n_rows; ++row) {
+    if (weight[row] > 0 && (least == 0 || weight[row] < least)) least = weight[row];
+    most = std::max(most, weight[row]);
+  }
+  return most > 0x1p30 * least;
+}
+
 GradientBounds bounds_of(const Gradients& in, int n_threads) {
   GradientBounds out;
   const auto d = static_cast<std::size_t>(in.n_outputs);
-  if (in.weight != nullptr) out.weight = *std::max_element(in.weight, in.weight + in.n_rows);
+  if (in.weight != nullptr) {
+    out.weight = *std::max_element(in.weight, in.weight + in.n_rows);
+    out.wide = span_widely(in.weight, in.n_rows);
+  }
   if (in.hessian == nullptr && in.hessian_rule != Term::kItself) {
     out.gradient.assign(d, out.weight);
     out.hessian.assign(d, out.weight);

@@ -13,7 +13,12 @@ struct GradientBounds {
   std::vector<double> gradient;
   std::vector<double> hessian;  // empty where the outputs have none of their own
   double weight = 1.0;
+  bool wide = false;  // weights of the rows differ too much for sums by one bound (span_widely)
 };
+
+// Whether some weights are more than 2^30 times others: next to the heaviest row, sums over the rows of a leaf would
+// lose leaves of light rows altogether. They are then plain sums, in the order of the rows.
+bool span_widely(const double* weight, std::size_t n_rows);
 
 // A gradient p - y whose Hessian follows by a rule is within 1, and so is that Hessian; of others the largest is looked
 // for.

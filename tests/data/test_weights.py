@@ -478,3 +478,13 @@ def test_an_output_of_share_0_does_not_go_with_sparse_leaves():
     X, y = targets()
     with pytest.raises(ValueError, match="output_weight with a 0 does not go with sparse_leaves=1"):
         model("regression", output_weight=[0, 1, 1], sparse_leaves=1).fit(X, y)
+
+
+def test_rows_next_to_one_of_enormous_weight_keep_their_leaf():
+    """A leaf of one row of weight 1e6 says what that row does, though another row weighs 1e100."""
+    X, y, weight = np.ones((17, 1)), np.zeros(17), np.ones(17)
+    X[13], weight[13] = 0.0, 1e6
+    y[16], weight[16] = 1.0, 1e100
+    model = PolyleafRegressor(n_estimators=1, learning_rate=1.0, min_samples_leaf=1, reg_lambda=1.0)
+    predicted = model.fit(X, y, weight).predict(X)
+    np.testing.assert_allclose(predicted, np.where(X[:, 0] == 0, 0.0, 1.0), atol=1e-5)

@@ -59,6 +59,7 @@ class GpuGrower:
         self._levels: tuple[Layout, LevelGrower] | None = None
         self._weight: tuple[FloatArray | None, Any] = (None, None)
         self._weight_grid = constant_grids(1.0, matrix.n_rows, 1)
+        self._plain_sums = False  # of leaves, where weights differ too much (quantize/bounds.hpp)
 
     def grow(self, task: Task) -> Tree:
         """Return the tree of a task, and add it to the scores where the task names them.
@@ -92,7 +93,8 @@ class GpuGrower:
         leaves = _Leaves(self._matrix, visited, found.rows, visited.leaf_rows())
         if sample.weight is not None:
             leaves = leaves.of_all_rows()
-        values, totals, together = self._values(leaves, gradients, weight, task.learning_rate, grids)
+        of_leaves = GradientGrids.zeros(gradients.gradient.shape[1]) if self._plain_sums else grids
+        values, totals, together = self._values(leaves, gradients, weight, task.learning_rate, of_leaves)
         outside = sample.rows is not None and sample.weight is None  # rows that no leaf holds yet
         if raw is not None and not outside:
             leaves.add_to(raw, values, gradients.unit)  # while the host finishes the tree
@@ -118,7 +120,10 @@ class GpuGrower:
         if self._weight[0] is not weight:
             self._weight = (weight, None if weight is None else cupy().asarray(weight))
             largest = 1.0 if weight is None else float(weight.max())
+            self._plain_sums = weight is not None and _core.span_widely(weight)
             self._weight_grid = constant_grids(largest, self._matrix.n_rows, 1)
+            if self._plain_sums:
+                self._weight_grid.fill(0)
         return self._weight[1]
 
     def _grids(self, gradients: LeafGradients, weight: FloatArray | None) -> GradientGrids:

@@ -34,6 +34,12 @@ class GradientGrids:
     hessian: Any
 
     @classmethod
+    def zeros(cls, n_outputs: int) -> GradientGrids:
+        """Return grids that round nothing away: plain sums."""
+        grids = cupy().zeros((2, n_outputs))
+        return cls(grids, grids)
+
+    @classmethod
     def of(cls, gradient: Any, hessian: Any, weight: Any) -> GradientGrids:
         """Return those of the largest terms."""
         return cls(column_grids(gradient, weight), None if hessian is None else column_grids(hessian, weight))
