@@ -16,21 +16,21 @@ namespace {
 constexpr std::size_t kFewCuts = 20;
 constexpr std::size_t kRun = 64;  // values compared together
 
-// Which cuts of a group are below a value: since they ascend, the first ones. "Not at or above", so that all are
+// Which cuts of a line are below a value: since they ascend, the first ones. "Not at or above", so that all are
 // below NaN.
 #if defined(__AVX512F__)
 
-struct FloatGroup {
+struct FloatLine {
   __m512 cuts;
-  explicit FloatGroup(const float* group) : cuts(_mm512_load_ps(group)) {}
+  explicit FloatLine(const float* line) : cuts(_mm512_load_ps(line)) {}
   std::size_t count_below(float value) const {
     return static_cast<std::size_t>(__builtin_popcount(_mm512_cmp_ps_mask(_mm512_set1_ps(value), cuts, _CMP_NLE_UQ)));
   }
 };
 
-struct DoubleGroup {
+struct DoubleLine {
   __m512d cuts[2];
-  explicit DoubleGroup(const double* group) : cuts{_mm512_load_pd(group), _mm512_load_pd(group + 8)} {}
+  explicit DoubleLine(const double* line) : cuts{_mm512_load_pd(line), _mm512_load_pd(line + 8)} {}
   std::size_t count_below(double value) const {
     const __m512d v = _mm512_set1_pd(value);
     const unsigned first = _mm512_cmp_pd_mask(v, cuts[0], _CMP_NLE_UQ);
@@ -41,9 +41,9 @@ struct DoubleGroup {
 
 #elif defined(__AVX2__)
 
-struct FloatGroup {
+struct FloatLine {
   __m256 cuts[2];
-  explicit FloatGroup(const float* group) : cuts{_mm256_load_ps(group), _mm256_load_ps(group + 8)} {}
+  explicit FloatLine(const float* line) : cuts{_mm256_load_ps(line), _mm256_load_ps(line + 8)} {}
   std::size_t count_below(float value) const {
     const __m256 v = _mm256_set1_ps(value);
     const int first = _mm256_movemask_ps(_mm256_cmp_ps(v, cuts[0], _CMP_NLE_UQ));
@@ -52,10 +52,10 @@ struct FloatGroup {
   }
 };
 
-struct DoubleGroup {
+struct DoubleLine {
   __m256d cuts[4];
-  explicit DoubleGroup(const double* group)
-      : cuts{_mm256_load_pd(group), _mm256_load_pd(group + 4), _mm256_load_pd(group + 8), _mm256_load_pd(group + 12)} {}
+  explicit DoubleLine(const double* line)
+      : cuts{_mm256_load_pd(line), _mm256_load_pd(line + 4), _mm256_load_pd(line + 8), _mm256_load_pd(line + 12)} {}
   std::size_t count_below(double value) const {
     const __m256d v = _mm256_set1_pd(value);
     unsigned below = 0;
@@ -67,10 +67,10 @@ struct DoubleGroup {
 
 #elif defined(__SSE2__)
 
-struct FloatGroup {
+struct FloatLine {
   __m128i cuts[4];
-  explicit FloatGroup(const float* group) {
-    for (int i = 0; i < 4; ++i) cuts[i] = _mm_castps_si128(_mm_load_ps(group + 4 * i));
+  explicit FloatLine(const float* line) {
+    for (int i = 0; i < 4; ++i) cuts[i] = _mm_castps_si128(_mm_load_ps(line + 4 * i));
   }
   std::size_t count_below(float value) const {
     const __m128 v = _mm_set1_ps(value);
@@ -82,9 +82,9 @@ struct FloatGroup {
   }
 };
 
-struct DoubleGroup {
+struct DoubleLine {
   const double* cuts;
-  explicit DoubleGroup(const double* group) : cuts(group) {}
+  explicit DoubleLine(const double* line) : cuts(line) {}
   std::size_t count_below(double value) const {
     const __m128d v = _mm_set1_pd(value);
     const auto compare = [&](int i) { return _mm_castpd_si128(_mm_cmpnle_pd(v, _mm_load_pd(cuts + 2 * i))); };
@@ -100,17 +100,17 @@ struct DoubleGroup {
 #else
 
 template <class Real>
-struct PlainGroup {
+struct PlainLine {
   const Real* cuts;
-  explicit PlainGroup(const Real* group) : cuts(group) {}
+  explicit PlainLine(const Real* line) : cuts(line) {}
   std::size_t count_below(Real value) const {
     std::size_t count = 0;
-    for (std::size_t i = 0; i < kCutGroup; ++i) count += !(value <= cuts[i]) ? 1 : 0;
+    for (std::size_t i = 0; i < kCutLine; ++i) count += !(value <= cuts[i]) ? 1 : 0;
     return count;
   }
 };
-using FloatGroup = PlainGroup<float>;
-using DoubleGroup = PlainGroup<double>;
+using FloatLine = PlainLine<float>;
+using DoubleLine = PlainLine<double>;
 
 #endif
 
@@ -141,31 +141,31 @@ void count_each(const Real* cuts, std::size_t n_cuts, const Real* values, std::s
   }
 }
 
-template <class Group, class Count, class Real>
-void find(const CutGroups<Real>& cuts, const Real* values, std::size_t count, std::uint16_t* bins) {
+template <class Line, class Count, class Real>
+void find(const CutLines<Real>& cuts, const Real* values, std::size_t count, std::uint16_t* bins) {
   const std::size_t missing = cuts.n_cuts + 1;  // infinity follows the cuts, and NaN is counted as above it
   if (missing <= kFewCuts) {
-    count_each<Count>(cuts.groups, missing, values, count, bins);
+    count_each<Count>(cuts.lines, missing, values, count, bins);
     return;
   }
-  const auto in_group = [&](std::size_t group, Real value) {
-    const std::size_t first = group * kCutGroup;
-    const std::size_t bin = first + Group(cuts.groups + first).count_below(value);
+  const auto in_line = [&](std::size_t line, Real value) {
+    const std::size_t first = line * kCutLine;
+    const std::size_t bin = first + Line(cuts.lines + first).count_below(value);
     return static_cast<std::uint16_t>(bin < missing ? bin : missing);
   };
-  if (cuts.n_groups <= kCutGroup) {
-    const Group lasts(cuts.lasts);
-    for (std::size_t i = 0; i < count; ++i) bins[i] = in_group(lasts.count_below(values[i]), values[i]);
+  if (cuts.n_lines <= kCutLine) {
+    const Line lasts(cuts.lasts);
+    for (std::size_t i = 0; i < count; ++i) bins[i] = in_line(lasts.count_below(values[i]), values[i]);
   } else {
     for (std::size_t i = 0; i < count; ++i)
-      bins[i] = in_group(count_sorted(cuts.lasts, cuts.n_groups - 1, values[i]), values[i]);
+      bins[i] = in_line(count_sorted(cuts.lasts, cuts.n_lines - 1, values[i]), values[i]);
   }
 }
 
 }  // namespace
 
 extern const CutKernels kCutKernels;
-const CutKernels kCutKernels = {find<FloatGroup, std::int32_t, float>, find<DoubleGroup, std::int64_t, double>};
+const CutKernels kCutKernels = {find<FloatLine, std::int32_t, float>, find<DoubleLine, std::int64_t, double>};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

@@ -6,21 +6,21 @@
 
 namespace polyleaf {
 
-constexpr std::size_t kCutGroup = 16;  // cuts compared with a value at once: a cache line of float32
+constexpr std::size_t kCutLine = 16;  // cuts compared with a value at once: a cache line of float32
 
 // The cut points of one column as CutSearch arranges them.
 template <class Real>
-struct CutGroups {
-  const Real* groups;  // the cuts in groups, padded with infinity; on a cache-line boundary
-  const Real* lasts;   // the last cut of each group but the last; padded to a group where there are fewer
+struct CutLines {
+  const Real* lines;  // the cuts in lines, padded with infinity; on a cache-line boundary
+  const Real* lasts;  // the last cut of each line but the last; padded to a line where there are fewer
   std::size_t n_cuts;
-  std::size_t n_groups;  // more than n_cuts / kCutGroup; up to kCutGroup of them, there is one more behind, for NaN
+  std::size_t n_lines;  // more than n_cuts / kCutLine; up to kCutLine of them, there is one more behind, for NaN
 };
 
 struct CutKernels {
   // Writes the number of cuts below each value; n_cuts + 1 for NaN.
-  void (*find_float)(const CutGroups<float>& cuts, const float* values, std::size_t count, std::uint16_t* bins);
-  void (*find_double)(const CutGroups<double>& cuts, const double* values, std::size_t count, std::uint16_t* bins);
+  void (*find_float)(const CutLines<float>& cuts, const float* values, std::size_t count, std::uint16_t* bins);
+  void (*find_double)(const CutLines<double>& cuts, const double* values, std::size_t count, std::uint16_t* bins);
 };
 
 // Of the instruction set that kernels() (kernels.hpp) has chosen.

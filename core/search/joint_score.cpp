@@ -8,9 +8,9 @@
 namespace polyleaf {
 namespace {
 
-class SparseScore : public JointScore {
+class SparseLeafScore : public JointScore {
  public:
-  SparseScore(const OutputTerms& terms, const SparseLeaves& sparse)
+  SparseLeafScore(const OutputTerms& terms, const SparseLeaves& sparse)
       : terms_(terms), sparse_(sparse), d_(static_cast<std::size_t>(terms.layout().n_outputs)) {}
 
   double children(const std::int32_t* left, const std::int32_t* totals, const Place&, double enough,
@@ -117,7 +117,7 @@ std::unique_ptr<JointScore> make_joint_score(const OutputTerms& terms, const Spa
                                              const std::int8_t* monotone) {
   if (terms.layout().hessian == HessianKind::kFull) return std::make_unique<ExactScore>(terms.payload, terms.rules);
   // Leaves that hold all outputs are those of the plain objective, to the last bit.
-  if (sparse.k > 0 && sparse.k < terms.layout().n_outputs) return std::make_unique<SparseScore>(terms, sparse);
+  if (sparse.k > 0 && sparse.k < terms.layout().n_outputs) return std::make_unique<SparseLeafScore>(terms, sparse);
   if (monotone != nullptr) return make_monotone_score(terms, monotone);
   return nullptr;
 }

@@ -22,24 +22,24 @@ Real round_down(double cut) {
 
 template <class Real>
 CutSearch<Real>::CutSearch(const std::vector<double>& cuts)
-    : n_cuts_(cuts.size()), n_groups_(cuts.size() / kCutGroup + 1) {
+    : n_cuts_(cuts.size()), n_lines_(cuts.size() / kCutLine + 1) {
   constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
-  const bool few_groups = n_groups_ <= kCutGroup;
-  groups_ = Buffer<Real>((few_groups ? kCutGroup + 1 : n_groups_) * kCutGroup);
-  std::fill(groups_.data(), groups_.data() + groups_.size(), kInfinity);
-  std::transform(cuts.begin(), cuts.end(), groups_.data(), round_down<Real>);
-  lasts_ = Buffer<Real>(few_groups ? kCutGroup : n_groups_ - 1);
+  const bool few_lines = n_lines_ <= kCutLine;
+  lines_ = Buffer<Real>((few_lines ? kCutLine + 1 : n_lines_) * kCutLine);
+  std::fill(lines_.data(), lines_.data() + lines_.size(), kInfinity);
+  std::transform(cuts.begin(), cuts.end(), lines_.data(), round_down<Real>);
+  lasts_ = Buffer<Real>(few_lines ? kCutLine : n_lines_ - 1);
   std::fill(lasts_.data(), lasts_.data() + lasts_.size(), kInfinity);
-  for (std::size_t g = 0; g + 1 < n_groups_; ++g) lasts_[g] = groups_[g * kCutGroup + kCutGroup - 1];
+  for (std::size_t g = 0; g + 1 < n_lines_; ++g) lasts_[g] = lines_[g * kCutLine + kCutLine - 1];
 }
 
 template <class Real>
 void CutSearch<Real>::find(const Real* values, std::size_t count, std::uint16_t* bins) const {
-  const CutGroups<Real> groups = {groups_.data(), lasts_.data(), n_cuts_, n_groups_};
+  const CutLines<Real> lines = {lines_.data(), lasts_.data(), n_cuts_, n_lines_};
   if constexpr (std::is_same_v<Real, float>)
-    cut_kernels().find_float(groups, values, count, bins);
+    cut_kernels().find_float(lines, values, count, bins);
   else
-    cut_kernels().find_double(groups, values, count, bins);
+    cut_kernels().find_double(lines, values, count, bins);
 }
 
 template class CutSearch<float>;

@@ -21,10 +21,10 @@ class CutSearch {
   void find(const Real* values, std::size_t count, std::uint16_t* bins) const;
 
  private:
-  Buffer<Real> groups_;  // as in CutGroups (kernels/cut.hpp)
+  Buffer<Real> lines_;  // as in CutLines (kernels/cut.hpp)
   Buffer<Real> lasts_;
   std::size_t n_cuts_ = 0;
-  std::size_t n_groups_ = 0;
+  std::size_t n_lines_ = 0;
 };
 
 }  // namespace polyleaf
