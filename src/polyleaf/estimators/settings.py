@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from polyleaf.data.targets import TargetCoding
@@ -18,6 +19,15 @@ from polyleaf.params.resolution import (
 from polyleaf.params.settings import Settings, seed_of
 from polyleaf.params.table import DEFAULT_SKETCH_SIZE
 
+# What a parameter is turned into where a setting of its name has such a type.
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "str": str,
+    "int | None": lambda value: None if value is None else int(value),
+}
+
 
 def make_settings(
     params: Mapping[str, Any],
@@ -26,44 +36,28 @@ def make_settings(
     features: Features,
     interaction: InteractionGroups | None,
 ) -> Settings:
-    """Return checked parameters as plain Python numbers, with seed, threads and "auto" resolved."""
+    """Return checked parameters as plain Python numbers, with seed, threads and "auto" resolved.
 
-    def count(name: str) -> int | None:
-        return None if params[name] is None else int(params[name])
-
-    signs = monotone_signs(
-        params.get("monotone_constraints"), features.count, coding.n_outputs, features.names
-    )
-    return Settings(
-        n_estimators=int(params["n_estimators"]),
-        learning_rate=float(params["learning_rate"]),
-        max_depth=count("max_depth"),
-        max_leaves=count("max_leaves"),
-        min_samples_leaf=int(params["min_samples_leaf"]),
-        max_bins=count("max_bins"),
-        reg_lambda=float(params["reg_lambda"]),
-        reg_alpha=float(params["reg_alpha"]),
-        min_split_gain=float(params["min_split_gain"]),
-        min_child_weight=float(params["min_child_weight"]),
-        subsample=float(params["subsample"]),
-        sampling_method=params["sampling_method"],
-        colsample_bytree=float(params["colsample_bytree"]),
-        colsample_bylevel=float(params["colsample_bylevel"]),
-        colsample_bynode=float(params["colsample_bynode"]),
-        multi_strategy=params["multi_strategy"],
-        sparse_leaves=count("sparse_leaves"),
-        sparse_mode=params["sparse_mode"],
-        sketch=resolve_sketch(params, loss_name, coding.n_outputs),
-        sketch_size=count("sketch_size") or DEFAULT_SKETCH_SIZE,
-        hessian=resolve_hessian(params, loss_name, coding.n_outputs),
-        histogram_precision=params["histogram_precision"],
-        scale_targets=bool(params.get("scale_targets", False)),
-        output_weight=output_weight_vector(params["output_weight"], coding.n_outputs),
-        base_score=base_score_vector(params["base_score"], coding.n_outputs),
-        categorical=features.categorical(),
-        seed=seed_of(params["random_state"]),
-        n_threads=effective_threads(count("n_jobs")),
-        device=params["device"],
-        monotone=signs,
-        interaction=interaction,
-    )
+    A setting with the name of a parameter is that parameter, unless it is made here.
+    """
+    n_outputs = coding.n_outputs
+    made = {
+        "sketch": resolve_sketch(params, loss_name, n_outputs),
+        "sketch_size": params["sketch_size"] or DEFAULT_SKETCH_SIZE,
+        "hessian": resolve_hessian(params, loss_name, n_outputs),
+        "scale_targets": params.get("scale_targets", False),
+        "output_weight": output_weight_vector(params["output_weight"], n_outputs),
+        "base_score": base_score_vector(params["base_score"], n_outputs),
+        "categorical": features.categorical(),
+        "seed": seed_of(params["random_state"]),
+        "n_threads": effective_threads(_PLAIN["int | None"](params["n_jobs"])),
+        "monotone": monotone_signs(
+            params.get("monotone_constraints"), features.count, n_outputs, features.names
+        ),
+        "interaction": interaction,
+    }
+    taken: dict[str, Any] = {}
+    for setting in fields(Settings):
+        value = made[setting.name] if setting.name in made else params[setting.name]
+        taken[setting.name] = _PLAIN[str(setting.type)](value) if str(setting.type) in _PLAIN else value
+    return Settings(**taken)
