@@ -88,6 +88,10 @@ void bind_settings(nb::module_& m) {
             s.packed_sums = value == "packed";
           })
       .def_rw("histogram_bytes", &GrowSettings::histogram_bytes);
+  m.def(
+      "rules_of",
+      [](const GrowSettings& s) { return nb::bytes(reinterpret_cast<const char*>(&s.rules), sizeof(Rules)); },
+      "settings"_a, "The rules of a tree as every device reads them (rules/scoring.hpp).");
   bind_rule(settings, "min_split_gain", &Rules::min_split_gain);
   bind_rule(settings, "min_child_weight", &Rules::min_child_weight);
   bind_rule(settings, "reg_lambda", &Rules::reg_lambda);

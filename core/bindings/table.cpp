@@ -81,15 +81,15 @@ nb::object training_codes(const BinnedMatrix& matrix) {
   return to_numpy(std::move(codes), m);
 }
 
-nb::object grouped_codes(const BinnedMatrix& matrix, std::size_t size, int n_threads) {
+nb::object codes_side_by_side(const BinnedMatrix& matrix, std::size_t size, int n_threads) {
   expect(size > 0 && size <= 256, "size must lie in 1..256");
-  const std::size_t n_groups = (matrix.features.size() + size - 1) / size;
+  const std::size_t n_parts = (matrix.features.size() + size - 1) / size;
   std::vector<std::uint8_t> codes;
   {
     nb::gil_scoped_release release;
-    codes = codes_in_groups(matrix, size, n_threads);
+    codes = interleaved_codes(matrix, size, n_threads);
   }
-  return to_numpy(std::move(codes), size).attr("reshape")(n_groups, matrix.n_rows, size);
+  return to_numpy(std::move(codes), size).attr("reshape")(n_parts, matrix.n_rows, size);
 }
 
 nb::object units_of_weights(const Vector<double>& weight) {
@@ -139,8 +139,8 @@ void bind_table(nb::module_& m) {
   m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a, "first_column"_a = 0,
         "categorical"_a.none() = nb::none());
   m.def("table_of_cuts", &make_table_of_cuts, "cuts"_a, "has_missing"_a, "A table of no rows with these cut points.");
-  m.def("codes_in_groups", &grouped_codes, "matrix"_a, "size"_a, "n_threads"_a,
-        "Codes of the training rows, groups of neighbouring features x rows x features of a group.");
+  m.def("interleaved_codes", &codes_side_by_side, "matrix"_a, "size"_a, "n_threads"_a,
+        "Codes of the training rows: parts of neighbouring features x rows x features of a part.");
   m.def("weight_units", &units_of_weights, "weight"_a, "Weights as whole numbers, as the cuts see them.");
   m.def("join_columns", &join_parts, "parts"_a, "n_threads"_a, "Tables of the same rows side by side; empties them.");
   m.def(

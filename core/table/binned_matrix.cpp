@@ -298,7 +298,7 @@ std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matri
   return codes;
 }
 
-std::vector<std::uint8_t> codes_in_groups(const BinnedMatrix& matrix, std::size_t size, int n_threads) {
+std::vector<std::uint8_t> interleaved_codes(const BinnedMatrix& matrix, std::size_t size, int n_threads) {
   const std::size_t m = matrix.features.size();
   const std::size_t n = matrix.n_rows;
   for (std::size_t f = 0; f < m; ++f)

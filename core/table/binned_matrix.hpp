@@ -98,8 +98,8 @@ BinnedMatrix join_columns(std::vector<BinnedMatrix> parts, int n_threads);
 // after the last bin, also in a column where training saw none; so has a category that training did not see.
 std::vector<std::uint16_t> encode(const MatrixView& x, const BinnedMatrix& matrix, int n_threads);
 
-// The training rows' codes, `size` neighbouring features of a row side by side: groups x rows x size, with zeros where
-// the last group has fewer features. std::invalid_argument where a code takes 16 bits.
-std::vector<std::uint8_t> codes_in_groups(const BinnedMatrix& matrix, std::size_t size, int n_threads);
+// The training rows' codes, `size` neighbouring features of a row side by side: parts x rows x size, with zeros where
+// the last part has fewer features. std::invalid_argument where a code takes 16 bits.
+std::vector<std::uint8_t> interleaved_codes(const BinnedMatrix& matrix, std::size_t size, int n_threads);
 
 }  // namespace polyleaf

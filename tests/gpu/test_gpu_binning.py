@@ -26,7 +26,7 @@ def assert_as_on_the_cpu(cupy, table, weight=None, max_bins=255, **options):
         assert matrix.has_missing(feature) == expected.has_missing(feature)
     assert codes.shape == (-(-n_features // 4), n_rows, 4)
     assert codes.dtype == np.uint8
-    np.testing.assert_array_equal(cupy.asnumpy(codes), _core.codes_in_groups(expected, 4, 2))
+    np.testing.assert_array_equal(cupy.asnumpy(codes), _core.interleaved_codes(expected, 4, 2))
     np.testing.assert_array_equal(cupy.asnumpy(X), table)
     return codes, matrix
 
@@ -64,8 +64,8 @@ def test_random_tables(cupy, seed, max_bins, dtype):
 
 
 @pytest.mark.parametrize("n_features", [1, 3, 4, 5, 15, 16, 17, 33])
-def test_groups_that_do_not_fill(cupy, n_features):
-    """The last group has zeros where it has no feature, and blocks of features may be cut short."""
+def test_quads_that_do_not_fill(cupy, n_features):
+    """The last quad has zeros where it has no feature, and blocks of features may be cut short."""
     table = np.random.default_rng(n_features).normal(size=(700, n_features)).astype(np.float32)
     codes, _ = assert_as_on_the_cpu(cupy, table)
     assert not codes[-1, :, (n_features - 1) % 4 + 1 :].any()
@@ -117,7 +117,7 @@ def test_half_precision_is_read_as_float32(cupy):
     codes, matrix = bin_on_device(cupy.asarray(table), None, 100)
     expected = _core.bin_table(table.astype(np.float32), None, 100, 1)
     assert all(matrix.cuts(j).tobytes() == expected.cuts(j).tobytes() for j in range(3))
-    np.testing.assert_array_equal(cupy.asnumpy(codes), _core.codes_in_groups(expected, 4, 1))
+    np.testing.assert_array_equal(cupy.asnumpy(codes), _core.interleaved_codes(expected, 4, 1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from least_memory import least_memory
-from polyleaf.gpu.memory import GROUP, MOST_NODES, HistogramPlan, Layout, Shape, plan_histograms
+from polyleaf.gpu.memory import MOST_NODES, QUAD, HistogramPlan, Layout, Shape, plan_histograms
 
 pytestmark = [
     pytest.mark.cpu_only("plans are made without a GPU"),
@@ -20,7 +20,7 @@ GIB = 2**30
 
 
 def shape(**changes: Any) -> Shape:
-    """A problem of 30 groups of features and levels of up to 32 nodes."""
+    """A problem of 30 quads of features and levels of up to 32 nodes."""
     sizes = {
         "n_rows": 10_000,
         "n_features": 118,
@@ -35,7 +35,7 @@ def shape(**changes: Any) -> Shape:
 
 
 def node_bytes(problem: Shape) -> int:
-    return problem.group_bytes * problem.n_groups
+    return problem.quad_bytes * problem.n_quads
 
 
 # --- channels ----------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_the_data_are_counted() -> None:
             layout = Layout(n_outputs, diagonal, weighted=True)
             problem = shape(n_outputs=n_outputs, layout=layout)
             n = problem.n_rows
-            codes = np.zeros((problem.n_groups, 1, GROUP), dtype=np.uint8).nbytes * n
+            codes = np.zeros((problem.n_quads, 1, QUAD), dtype=np.uint8).nbytes * n
             doubles = 2 * np.zeros((1, n_outputs)).nbytes * n
             floats = (2 if diagonal else 1) * np.zeros((1, n_outputs), dtype=np.float32).nbytes * n
             assert codes + doubles + floats <= problem.data_bytes <= codes + doubles + floats + 100 * n
@@ -193,7 +193,7 @@ def test_two_levels_are_kept_where_they_fit() -> None:
     """The last level to be searched and its parents; more memory changes nothing."""
     problem = shape()
     wanted = (32 + 16) * node_bytes(problem)
-    plan = HistogramPlan(n_bytes=wanted, slice_nodes=32, slice_groups=30)
+    plan = HistogramPlan(n_bytes=wanted, slice_nodes=32, slice_quads=30)
     for with_data in (False, True):
         for free in (least_memory(problem, wanted, with_data=with_data), 1000 * GIB):
             assert plan_histograms(problem, free, with_data=with_data) == plan
@@ -203,17 +203,17 @@ def test_two_levels_are_kept_where_they_fit() -> None:
 def test_nodes_are_sliced(n_nodes: int) -> None:
     problem = shape()
     free = least_memory(problem, n_nodes * node_bytes(problem))
-    plan = HistogramPlan(n_nodes * node_bytes(problem), slice_nodes=n_nodes, slice_groups=30)
+    plan = HistogramPlan(n_nodes * node_bytes(problem), slice_nodes=n_nodes, slice_quads=30)
     assert plan_histograms(problem, free, with_data=False) == plan
     less = plan_histograms(problem, free - 1, with_data=False)
-    assert (less.slice_nodes, less.slice_groups) == ((n_nodes - 1, 30) if n_nodes > 1 else (1, 29))
+    assert (less.slice_nodes, less.slice_quads) == ((n_nodes - 1, 30) if n_nodes > 1 else (1, 29))
 
 
-@pytest.mark.parametrize("n_groups", [1, 2, 29, 30])
-def test_features_are_sliced_where_not_even_a_node_fits(n_groups: int) -> None:
+@pytest.mark.parametrize("n_quads", [1, 2, 29, 30])
+def test_features_are_sliced_where_not_even_a_node_fits(n_quads: int) -> None:
     problem = shape()
-    free = least_memory(problem, n_groups * problem.group_bytes)
-    plan = HistogramPlan(n_groups * problem.group_bytes, slice_nodes=1, slice_groups=n_groups)
+    free = least_memory(problem, n_quads * problem.quad_bytes)
+    plan = HistogramPlan(n_quads * problem.quad_bytes, slice_nodes=1, slice_quads=n_quads)
     assert plan_histograms(problem, free, with_data=False) == plan
 
 
@@ -226,14 +226,14 @@ def test_what_cannot_fit_is_refused_with_its_sizes() -> None:
     problem = shape(n_rows=123_456, n_outputs=789)
     for with_data in (False, True):
         needed = problem.work_bytes + (problem.data_bytes if with_data else 0)
-        too_little = least_memory(problem, problem.group_bytes, with_data=with_data) - 1
+        too_little = least_memory(problem, problem.quad_bytes, with_data=with_data) - 1
         assert too_little > needed
         for free in (too_little, needed // 3, 0):
             with pytest.raises(MemoryError) as caught:
                 plan_histograms(problem, free, with_data=with_data)
             message = str(caught.value)
             assert "123456 rows x 118 features -> 789 outputs" in message
-            assert all(is_named(size, message) for size in (needed, problem.group_bytes, free)), message
+            assert all(is_named(size, message) for size in (needed, problem.quad_bytes, free)), message
             assert "device='cpu'" in message
 
 
@@ -248,7 +248,7 @@ def test_a_million_rows_and_a_thousand_outputs_fit_80_gib(diagonal: bool) -> Non
         layout=Layout(1000, diagonal, weighted=True),
     )
     plan = plan_histograms(problem, 80 * GIB, with_data=True)
-    assert plan.slice_groups == 25
+    assert plan.slice_quads == 25
     assert plan.slice_nodes == 32
     assert plan.n_bytes == (32 + 16) * node_bytes(problem)
     with pytest.raises(
@@ -277,9 +277,9 @@ def test_tiny_tables_are_planned_too(n_rows: int, max_depth: int | None, max_lea
         max_leaves=max_leaves,
     )
     plan = plan_histograms(problem, GIB, with_data=True)
-    assert plan.slice_groups == 1
+    assert plan.slice_quads == 1
     assert plan.slice_nodes >= 1
-    assert plan.n_bytes >= problem.group_bytes
+    assert plan.n_bytes >= problem.quad_bytes
 
 
 def random_shape(rng: np.random.Generator) -> Shape:
@@ -307,9 +307,9 @@ def test_plans_keep_to_the_budget_and_grow_with_it(seed: int, with_data: bool) -
     for _ in range(100):
         problem = random_shape(rng)
         needed = problem.work_bytes + (problem.data_bytes if with_data else 0)
-        least = least_memory(problem, problem.group_bytes, with_data=with_data)
+        least = least_memory(problem, problem.quad_bytes, with_data=with_data)
         # Not much more than what is needed at the least.
-        assert needed + problem.group_bytes <= least <= 1.2 * (needed + 2 * problem.group_bytes) + 2**20
+        assert needed + problem.quad_bytes <= least <= 1.2 * (needed + 2 * problem.quad_bytes) + 2**20
         budgets = np.sort(np.exp(rng.uniform(np.log(least) - 1, np.log(least) + 8, size=12)).astype(np.int64))
         before: HistogramPlan | None = None
         for free in map(int, budgets):
@@ -320,17 +320,17 @@ def test_plans_keep_to_the_budget_and_grow_with_it(seed: int, with_data: bool) -
             plan = plan_histograms(problem, free, with_data=with_data)
             n_plans += 1
             assert plan.n_bytes + needed <= free
-            assert plan.n_bytes % problem.group_bytes == 0
-            assert 1 <= plan.slice_groups <= problem.n_groups
+            assert plan.n_bytes % problem.quad_bytes == 0
+            assert 1 <= plan.slice_quads <= problem.n_quads
             assert 1 <= plan.slice_nodes <= min(problem.nodes_at(63), MOST_NODES)
-            assert plan.slice_groups * problem.group_bytes <= plan.n_bytes
+            assert plan.slice_quads * problem.quad_bytes <= plan.n_bytes
             if plan.slice_nodes > 1:
-                assert plan.slice_groups == problem.n_groups
+                assert plan.slice_quads == problem.n_quads
                 assert plan.slice_nodes * node_bytes(problem) <= plan.n_bytes
             if before is not None:
                 assert plan.n_bytes >= before.n_bytes
                 assert plan.slice_nodes >= before.slice_nodes
-                assert plan.slice_groups >= before.slice_groups
+                assert plan.slice_quads >= before.slice_quads
             before = plan
     assert n_plans > 500
 
@@ -338,5 +338,5 @@ def test_plans_keep_to_the_budget_and_grow_with_it(seed: int, with_data: bool) -
 def test_a_sketch_needs_less() -> None:
     whole = shape(n_outputs=500, layout=Layout(500, diagonal=False, weighted=True))
     sketched = replace(whole, layout=Layout(5, diagonal=False, weighted=True))
-    assert sketched.group_bytes < whole.group_bytes / 50
+    assert sketched.quad_bytes < whole.quad_bytes / 50
     assert sketched.work_bytes < whole.work_bytes

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 import polyleaf.gpu.grower
-import polyleaf.gpu.levels
+import polyleaf.gpu.histograms
 from growing import settings, task
 from least_memory import least_memory
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, load_model
@@ -20,7 +20,7 @@ from polyleaf.callbacks import Checkpoint
 from polyleaf.data.binning import bin_table
 from polyleaf.gpu.grower import GpuGrower, shape_of
 from polyleaf.gpu.matrix import DeviceMatrix
-from polyleaf.gpu.memory import COLUMN_PIECE, LEAF_PIECE, HistogramPlan, Layout, plan_histograms
+from polyleaf.gpu.memory import COLUMN_CHUNK, LEAF_CHUNK, HistogramPlan, Layout, plan_histograms
 from polyleaf.growth.contract import Grower
 from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample, RowSample
@@ -292,7 +292,7 @@ def test_tiles_of_channels(n_channels: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("n_features", [1, 3, 4, 5, 8, 9])
-def test_groups_of_features(n_features: int) -> None:
+def test_quads_of_features(n_features: int) -> None:
     case = Case(R, GAPS[:, :n_features], SCORES, {"n_estimators": 2})
     assert_same_forest(case.fit("cuda"), case.fit("cpu"))
 
@@ -301,7 +301,7 @@ def test_groups_of_features(n_features: int) -> None:
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_features_of_a_block(per_block: int, diagonal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many histograms the shared memory of a block holds."""
-    monkeypatch.setattr(polyleaf.gpu.levels, "_features_per_block", lambda feature_bytes: per_block)
+    monkeypatch.setattr(polyleaf.gpu.histograms, "features_per_block", lambda feature_bytes: per_block)
     case = Case(C, GAPS, CLASSES, {"n_estimators": 2, "hessian": "diagonal" if diagonal else "shared"})
     assert_same_forest(case.fit("cuda"), case.fit("cpu"))
 
@@ -360,7 +360,7 @@ def test_pieces_of_a_histogram(n_rows: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "n_rows", [1, COLUMN_PIECE - 1, COLUMN_PIECE, COLUMN_PIECE + 1, 4 * COLUMN_PIECE + 1]
+    "n_rows", [1, COLUMN_CHUNK - 1, COLUMN_CHUNK, COLUMN_CHUNK + 1, 4 * COLUMN_CHUNK + 1]
 )
 def test_pieces_of_a_column(n_rows: int) -> None:
     """The sums that the grid of the gradients follows from."""
@@ -371,19 +371,19 @@ def test_pieces_of_a_column(n_rows: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "n_left", [LEAF_PIECE - 1, LEAF_PIECE, LEAF_PIECE + 1, 3 * LEAF_PIECE, 3 * LEAF_PIECE + 1]
+    "n_left", [LEAF_CHUNK - 1, LEAF_CHUNK, LEAF_CHUNK + 1, 3 * LEAF_CHUNK, 3 * LEAF_CHUNK + 1]
 )
 def test_pieces_of_a_leaf(n_left: int) -> None:
     """Values are sums of pieces of rows, the bits of which depend on where they begin."""
-    n = n_left + LEAF_PIECE
+    n = n_left + LEAF_CHUNK
     rng = np.random.default_rng(n_left)
     side = np.zeros((n, 1))
-    side[rng.choice(n, size=LEAF_PIECE, replace=False)] = 1
+    side[rng.choice(n, size=LEAF_CHUNK, replace=False)] = 1
     y = 3 * side + rng.normal(size=(n, 3)) / 3
     for options in ({}, {"sample_weight": rng.uniform(0.1, 2, n)}):
         case = Case(R, side, y, {"n_estimators": 3}, options)
         gpu = case.fit("cuda")
-        assert gpu._forest.count[:3].tolist() == [n, n_left, LEAF_PIECE]
+        assert gpu._forest.count[:3].tolist() == [n, n_left, LEAF_CHUNK]
         assert_same_forest(gpu, case.fit("cpu"))
 
 
@@ -430,12 +430,12 @@ class Growth:
         assert_same_tree(*trees)  # memory that is used again does no harm
         return trees[0]
 
-    def memory_for(self, n_groups: int) -> tuple[int, HistogramPlan]:
-        """Return the memory that holds the histograms of so many groups of features, and the plan for it."""
+    def memory_for(self, n_quads: int) -> tuple[int, HistogramPlan]:
+        """Return the memory that holds the histograms of so many quads of features, and the plan for it."""
         n_bins = max(len(self.matrix.cuts(f)) + 1 + self.matrix.has_missing(f) for f in range(22))
         layout = Layout(3, self.diagonal, weighted=False)
         shape = shape_of((900, 22, n_bins), 3, layout, self.rules)
-        memory = least_memory(shape, n_groups * shape.group_bytes)
+        memory = least_memory(shape, n_quads * shape.quad_bytes)
         return memory, plan_histograms(shape, memory, with_data=False)
 
 
@@ -453,16 +453,16 @@ GROWTHS: dict[str, Callable[[], Growth]] = {
 
 @pytest.mark.parametrize("name", GROWTHS)
 @pytest.mark.parametrize(
-    ("n_groups", "slice_nodes", "slice_groups"),
+    ("n_quads", "slice_nodes", "slice_quads"),
     [(1, 1, 1), (2, 1, 2), (5, 1, 5), (6, 1, 6), (17, 2, 6), (150, 25, 6)],
 )
 def test_slices_give_the_same_tree(
-    cupy: Any, name: str, n_groups: int, slice_nodes: int, slice_groups: int
+    cupy: Any, name: str, n_quads: int, slice_nodes: int, slice_quads: int
 ) -> None:
     """Some nodes at a time, or some features of a node."""
     growth = GROWTHS[name]()
-    memory, plan = growth.memory_for(n_groups)
-    assert (plan.slice_nodes, plan.slice_groups) == (slice_nodes, slice_groups)
+    memory, plan = growth.memory_for(n_quads)
+    assert (plan.slice_nodes, plan.slice_quads) == (slice_nodes, slice_quads)
     assert_same_tree(growth.on_gpu(cupy, memory), growth.on_cpu())
 
 
@@ -478,11 +478,11 @@ def test_slices_give_the_same_forest(name: str, monkeypatch: pytest.MonkeyPatch)
     case = replace(CASES[name], params=CASES[name].params | {"colsample_bytree": 0.7})
     expected = case.fit("cpu")
     plan = polyleaf.gpu.grower.plan_histograms
-    for n_groups in (1, 2, 10):
+    for n_quads in (1, 2, 10):
 
-        def small(shape: Any, free: int, *, with_data: bool, n_groups: int = n_groups) -> HistogramPlan:
-            assert plan(shape, free, with_data=with_data).n_bytes > n_groups * shape.group_bytes
-            memory = least_memory(shape, n_groups * shape.group_bytes)
+        def small(shape: Any, free: int, *, with_data: bool, n_quads: int = n_quads) -> HistogramPlan:
+            assert plan(shape, free, with_data=with_data).n_bytes > n_quads * shape.quad_bytes
+            memory = least_memory(shape, n_quads * shape.quad_bytes)
             return plan(shape, memory, with_data=False)
 
         monkeypatch.setattr(polyleaf.gpu.grower, "plan_histograms", small)

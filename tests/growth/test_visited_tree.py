@@ -14,36 +14,20 @@ import pytest
 from growing import settings, task, varied
 from polyleaf import _core
 from polyleaf.data.binning import bin_table
+from polyleaf.gpu.memory import LEAF_CHUNK
+from polyleaf.gpu.structs import struct_type
 from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import RowSample
 from polyleaf.growth.tree import Tree
 
 pytestmark = pytest.mark.cpu_only("the core alone")
 
-# As in rules/visited_node.hpp.
-NODE = np.dtype(
-    [
-        ("gain", np.float64),
-        ("score", np.float64),
-        ("path_minimum", np.float64),
-        ("begin", np.uint32),
-        ("end", np.uint32),
-        ("left", np.int32),
-        ("feature", np.int32),
-        ("bin", np.int32),
-        ("flags", np.int32),
-    ]
-)
+NODE = struct_type("VisitedNode")
 MISSING_LEFT, MISSING_SEEN = 1, 2
 UNLIMITED = 2**30
-LEAF_PIECE = 1024  # rows of a leaf that are summed together
 RATE = 0.25
 
 Rows = npt.NDArray[np.uint32]
-
-
-def test_the_layout_is_that_of_the_core() -> None:
-    assert NODE.itemsize == _core.VISITED_NODE_BYTES
 
 
 # --- growing on the CPU ------------------------------------------------------------------------------------
@@ -210,8 +194,8 @@ def visit(tree: Tree, of: Growth, order: Callable[[Tree], list[int]] = by_levels
 def sum_of_pieces(terms: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Row after row, in pieces."""
     total = np.zeros(terms.shape[1:])
-    for first in range(0, len(terms), LEAF_PIECE):
-        total = total + np.cumsum(terms[first : first + LEAF_PIECE], axis=0)[-1]
+    for first in range(0, len(terms), LEAF_CHUNK):
+        total = total + np.cumsum(terms[first : first + LEAF_CHUNK], axis=0)[-1]
     return total
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,20 @@ def files() -> list[Path]:
         PACKAGE / "_core.pyi",
         *(path for room in rooms for path in sorted((PACKAGE / room).glob("*.py"))),
     ]
+
+
+def kernels() -> dict[str, int]:
+    """Number of arguments of each kernel: a launch has as many."""
+    head = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(([^)]*)\)')
+    sources = sorted((PACKAGE / "gpu" / "cuda").glob("*.cuh"))
+    found = [one for path in sources for one in head.findall(path.read_text(encoding="utf-8"))]
+    assert len(found) == sum(path.read_text(encoding="utf-8").count("__global__") for path in sources)
+    return {name: len(arguments.split(",")) for name, arguments in found}
+
+
+def test_kernels_take_a_handful() -> None:
+    too_many = {name: n for name, n in kernels().items() if n > MOST_ARGUMENTS}
+    assert not too_many, too_many
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))

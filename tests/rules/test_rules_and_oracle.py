@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import oracle
-from polyleaf._core import VISITED_NODE_BYTES, PruningBar, rules
+from polyleaf._core import PruningBar, rules
+from polyleaf.gpu.structs import struct_type
 
 pytestmark = pytest.mark.cpu_only("the rules themselves, as the core compiles them")
 
@@ -128,11 +129,10 @@ def test_curvatures_are_those_of_the_oracle(rule: str) -> None:
 
 
 def nodes_of(gain: np.ndarray, path_minimum: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Visited nodes as bytes: gain, score, path minimum, and what the bar does not read."""
-    assert VISITED_NODE_BYTES % 8 == 0
-    nodes = np.zeros((len(gain), VISITED_NODE_BYTES // 8))
-    nodes[:, :3] = np.stack([gain, score, path_minimum], axis=1)
-    return nodes.view(np.uint8).ravel()
+    """Visited nodes as bytes."""
+    nodes = np.zeros(len(gain), struct_type("VisitedNode"))
+    nodes["gain"], nodes["score"], nodes["path_minimum"] = gain, score, path_minimum
+    return nodes.view(np.uint8)
 
 
 @pytest.mark.parametrize("max_leaves", [2, 3, 8, 30])
@@ -171,7 +171,7 @@ def test_nodes_that_are_not_split_do_not_raise_the_bar() -> None:
     one = bar.raised_by(nodes_of(np.array([2.0]), np.array([2.0]), np.array([3.0])))
     assert one == 2.0 - 1e-9 * 3.0
     with pytest.raises(ValueError, match="the size of the nodes"):
-        bar.raised_by(np.zeros(VISITED_NODE_BYTES + 1, np.uint8))
+        bar.raised_by(np.zeros(struct_type("VisitedNode").itemsize + 1, np.uint8))
 
 
 def test_leaves_are_scarce_where_the_depth_would_allow_more() -> None:

@@ -67,11 +67,11 @@ def test_cuts_that_are_none_are_refused(cuts, has_missing, message):
 @pytest.mark.parametrize("size", [1, 3, 4, 16])
 @pytest.mark.parametrize("n_features", [1, 4, 5, 11, 100])
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_codes_in_groups(n_threads, n_features, size):
+def test_interleaved_codes(n_threads, n_features, size):
     """Codes of neighbouring features of a row side by side, zeros behind the last feature."""
     table = np.resize(mixed_table(), (12_000, n_features))
     matrix = _core.bin_table(table, None, 255, 1)
-    groups = _core.codes_in_groups(matrix, size, n_threads)
+    groups = _core.interleaved_codes(matrix, size, n_threads)
     n_groups = -(-n_features // size)
     expected = np.zeros((len(table), n_groups * size), dtype=np.uint8)
     expected[:, :n_features] = matrix.codes()
@@ -81,18 +81,18 @@ def test_codes_in_groups(n_threads, n_features, size):
 
 def test_codes_of_no_rows():
     matrix = _core.table_of_cuts(*parts_of(_core.bin_table(mixed_table(), None, 255, 1)))
-    assert _core.codes_in_groups(matrix, 4, 1).shape == (3, 0, 4)
+    assert _core.interleaved_codes(matrix, 4, 1).shape == (3, 0, 4)
 
 
 def test_wide_codes_do_not_fit():
     """A byte tells 256 bins apart, the missing one counted; the feature that has more is named."""
     table = np.repeat(np.arange(256.0), 2)[:, np.newaxis].repeat(3, axis=1)
-    _core.codes_in_groups(_core.bin_table(table, None, 256, 1), 4, 1)
+    _core.interleaved_codes(_core.bin_table(table, None, 256, 1), 4, 1)
     table[0, 1] = np.nan
     with pytest.raises(ValueError, match="feature 1 has 257 bins"):
-        _core.codes_in_groups(_core.bin_table(table, None, 256, 1), 4, 1)
+        _core.interleaved_codes(_core.bin_table(table, None, 256, 1), 4, 1)
     with pytest.raises(ValueError, match="size"):
-        _core.codes_in_groups(_core.bin_table(table, None, 2, 1), 0, 1)
+        _core.interleaved_codes(_core.bin_table(table, None, 2, 1), 0, 1)
 
 
 # --- weights as whole numbers ------------------------------------------------------------------------------

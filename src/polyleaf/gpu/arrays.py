@@ -10,7 +10,8 @@ import numpy.typing as npt
 from polyleaf._core import TERMS
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
-from polyleaf.gpu.sums import column_squares, row_stride
+from polyleaf.gpu.structs import Record
+from polyleaf.gpu.sums import column_squares, float_rows
 
 _THREADS = 256
 _WARPS = _THREADS // 32
@@ -25,19 +26,22 @@ class GpuArrays:
         members = [np.flatnonzero(column) for column in matrix.T]
         begin = np.cumsum([0] + [len(some) for some in members], dtype=np.int32)
         output = np.concatenate(members).astype(np.int32)
-        coefficient = np.concatenate([matrix[some, k] for k, some in enumerate(members)])
+        share = np.concatenate([matrix[some, k] for k, some in enumerate(members)])
+        mixtures = Record(
+            "Mixtures",
+            begin=cp.asarray(begin),
+            output=cp.asarray(output),
+            share=cp.asarray(share),
+            n_mixtures=len(members),
+        )
         out = cp.empty((len(values), matrix.shape[1]), dtype=cp.float32)
         launch(
             kernel("gradients.cuh", "mix_outputs"),
             (blocks(len(values), _WARPS),),
             _THREADS,
-            values,
-            row_stride(values),
-            cp.asarray(begin),
-            cp.asarray(output),
-            cp.asarray(coefficient),
+            float_rows(values),
             np.uint64(len(values)),
-            matrix.shape[1],
+            mixtures,
             out,
         )
         return out
@@ -54,8 +58,7 @@ class GpuArrays:
             kernel("gradients.cuh", "sum_rows"),
             (blocks(len(values), _WARPS),),
             _THREADS,
-            values,
-            row_stride(values),
+            float_rows(values),
             cp.asarray(share),
             np.uint64(len(values)),
             values.shape[1],

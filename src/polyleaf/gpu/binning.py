@@ -16,8 +16,9 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import search_infinity
-from polyleaf.gpu.memory import GROUP
+from polyleaf.gpu.memory import QUAD
 from polyleaf.gpu.runtime import cupy, kernel, launch
+from polyleaf.gpu.structs import Record, constant, table_record
 
 # Arrays of the GPU, or of NumPy where `xp` is numpy.
 DeviceArray = Any
@@ -35,7 +36,7 @@ _SEARCH_BYTES = 16
 _CUT_THREADS = 512
 _ENCODE_THREADS = 256
 _ENCODE_ROWS = 2048
-_ENCODE_FEATURES = 16  # as in cuda/bins.cuh
+_ENCODE_FEATURES = constant("kEncodeFeatures")
 _MOST_ROW_BLOCKS = 65535  # CUDA's limit; a block then takes more rows
 
 
@@ -90,8 +91,8 @@ def bin_on_device(
 
     Returns
     -------
-    codes : uint8 cupy.ndarray of shape (groups, rows, 4)
-        Four neighbouring features of a row side by side; zeros where the last group has fewer. A missing
+    codes : uint8 cupy.ndarray of shape (quads, rows, 4)
+        Four neighbouring features of a row side by side; zeros where the last quad has fewer. A missing
         value has the code after the last bin.
     table : BinnedMatrix
         As `polyleaf.data.binning.bin_table` gives it, without the rows.
@@ -219,26 +220,14 @@ def _encode(
 ) -> DeviceArray:
     """Return the codes of all cells; numbers the kernels cannot read are converted some columns at a time."""
     n_rows, n_features = X.shape
-    codes = xp.empty((-(-n_features // GROUP), n_rows, GROUP), dtype=np.uint8)
+    codes = xp.empty((-(-n_features // QUAD), n_rows, QUAD), dtype=np.uint8)
     encode = kernel("bins.cuh", "encode_float" if real is np.float32 else "encode_double")
     n_row_blocks = min(-(-n_rows // _ENCODE_ROWS), _MOST_ROW_BLOCKS)
     whole = [slice(0, n_features)]
-    converted = column_parts(X.shape, np.dtype(real).itemsize, memory_bytes, GROUP)
+    converted = column_parts(X.shape, np.dtype(real).itemsize, memory_bytes, QUAD)
     for part in whole if X.dtype == real else converted:
         table = X[:, part].astype(real, copy=False)
-        row_stride, column_stride = (stride // table.itemsize for stride in table.strides)
-        launch(
-            encode,
-            (-(-table.shape[1] // _ENCODE_FEATURES), n_row_blocks),
-            _ENCODE_THREADS,
-            table,
-            np.int64(row_stride),
-            np.int64(column_stride),
-            np.int64(n_rows),
-            np.int32(table.shape[1]),
-            cuts[part],
-            n_cuts[part],
-            np.int32(cuts.shape[1]),
-            codes[part.start // GROUP :],
-        )
+        of_part = Record("Cuts", cuts=cuts[part], n_cuts=n_cuts[part], most_cuts=cuts.shape[1])
+        grid = (-(-table.shape[1] // _ENCODE_FEATURES), n_row_blocks)
+        launch(encode, grid, _ENCODE_THREADS, table_record(table), of_part, codes[part.start // QUAD :])
     return codes

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from polyleaf import _core
-from polyleaf.gpu.memory import GROUP
+from polyleaf.gpu.memory import QUAD
 from polyleaf.gpu.runtime import cupy
+from polyleaf.gpu.structs import Record
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,8 @@ class DeviceMatrix:
 
     Attributes
     ----------
-    codes : uint8 CuPy array of shape (groups, rows, GROUP)
-        The codes of the features, a group of them side by side.
+    codes : uint8 CuPy array of shape (quads, rows, QUAD)
+        The codes of the features, a quad of them side by side.
     table : BinnedMatrix
         Cut points of the features; it need not have any rows.
     value_bins, has_missing : int32 and uint8 CuPy array of shape (features,)
@@ -47,7 +49,7 @@ class DeviceMatrix:
     @classmethod
     def of_table(cls, table: _core.BinnedMatrix, n_threads: int) -> DeviceMatrix:
         """Return a copy of a table that the CPU has binned."""
-        return cls.of(cupy().asarray(_core.codes_in_groups(table, GROUP, n_threads)), table)
+        return cls.of(cupy().asarray(_core.interleaved_codes(table, QUAD, n_threads)), table)
 
     @property
     def n_rows(self) -> int:
@@ -58,3 +60,15 @@ class DeviceMatrix:
     def n_features(self) -> int:
         """Columns of the table."""
         return len(self.value_bins)
+
+    @cached_property
+    def on_device(self) -> Record:
+        """The table as kernels take it."""
+        return Record(
+            "BinnedTable",
+            codes=self.codes,
+            value_bins=self.value_bins,
+            has_missing=self.has_missing,
+            n_rows=self.n_rows,
+            n_features=self.n_features,
+        )

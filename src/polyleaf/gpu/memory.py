@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from polyleaf import _core
+from polyleaf.gpu.structs import Record, constant, fields_of, struct_type
 
-GROUP = 4  # features whose codes stand side by side
-BEST_BYTES = 24  # the best split of a node by a feature
-LEAF_PIECE = 1024  # rows of a leaf that are summed together, as on the CPU
-COLUMN_PIECE = 256  # rows of a partial sum of an output
+QUAD = constant("kQuad")  # features whose codes stand side by side
+BEST_BYTES = struct_type("Best").itemsize  # the best split of a node by a feature
+LEAF_CHUNK = 1024  # rows of a leaf that are summed together, as on the CPU
+COLUMN_CHUNK = 256  # rows of a partial sum of an output
 
 # Of the free memory: what CuPy's pool and the driver take on top of the arrays counted here.
 _USABLE = 0.92
@@ -60,6 +62,11 @@ class Layout:
     def n_channels(self) -> int:
         """All channels, in whole tiles."""
         return -(-(self.weight_channel + 1) // self.lanes) * self.lanes
+
+    @cached_property
+    def record(self) -> Record:
+        """The channels as kernels take them."""
+        return Record("Channels", **{name: getattr(self, name) for name in fields_of("Channels")})
 
 
 @dataclass(frozen=True)
@@ -121,14 +128,14 @@ class Shape:
         return 2 * self.most_leaves - 1
 
     @property
-    def n_groups(self) -> int:
-        """Groups of features."""
-        return -(-self.n_features // GROUP)
+    def n_quads(self) -> int:
+        """Quads of features."""
+        return -(-self.n_features // QUAD)
 
     @property
-    def group_bytes(self) -> int:
-        """A node's histogram of one group of features."""
-        return GROUP * self.n_bins * self.layout.n_channels * 4
+    def quad_bytes(self) -> int:
+        """A node's histogram of one quad of features."""
+        return QUAD * self.n_bins * self.layout.n_channels * 4
 
     @property
     def found_bytes(self) -> int:
@@ -139,7 +146,7 @@ class Shape:
     def data_bytes(self) -> int:
         """The table, targets, scores and gradients."""
         n, d, k = self.n_rows, self.n_outputs, self.layout.n_outputs
-        table = n * self.n_groups * GROUP
+        table = n * self.n_quads * QUAD
         targets_and_scores = n * d * (8 + 8)
         gradients = n * d * (8 if self.layout.diagonal else 4) + (n * k * 8 if k < d else 0)
         return table + targets_and_scores + gradients + n * 8  # weights
@@ -150,7 +157,7 @@ class Shape:
         n, d, k = self.n_rows, self.n_outputs, self.layout.n_outputs
         payload = n * self.layout.n_channels * 4
         rows = n * (3 * 4 + 2 * 4 + 12)  # numbers, positions; curvature
-        sums = (n // LEAF_PIECE + self.most_leaves) * (2 * d + 1) * 16 + n // COLUMN_PIECE * (d + 2 * k) * 28
+        sums = (n // LEAF_CHUNK + self.most_leaves) * (2 * d + 1) * 16 + n // COLUMN_CHUNK * (d + 2 * k) * 28
         leaves = self.most_leaves * (d * 4 + (2 * d + 1) * 8) + self.most_nodes * 64
         return payload + rows + sums + leaves
 
@@ -166,13 +173,13 @@ class HistogramPlan:
         larger of two children is a subtraction; others are searched by slices.
     slice_nodes : int
         Nodes of a slice.
-    slice_groups : int
-        Groups of features of a slice; less than all where not even one node fits.
+    slice_quads : int
+        Quads of features of a slice; less than all where not even one node fits.
     """
 
     n_bytes: int
     slice_nodes: int
-    slice_groups: int
+    slice_quads: int
 
 
 def plan_histograms(shape: Shape, free_bytes: int, *, with_data: bool) -> HistogramPlan:
@@ -187,22 +194,22 @@ def plan_histograms(shape: Shape, free_bytes: int, *, with_data: bool) -> Histog
     """
     needed = shape.work_bytes + (shape.data_bytes if with_data else 0)
     budget = int(free_bytes * _USABLE) - needed
-    if budget < shape.group_bytes + shape.found_bytes:
+    if budget < shape.quad_bytes + shape.found_bytes:
         raise MemoryError(
             f"device='cuda': {shape.n_rows} rows x {shape.n_features} features -> {shape.n_outputs} outputs "
-            f"need {_size(needed)} of device memory and at least {_size(shape.group_bytes)} for histograms, "
+            f"need {_size(needed)} of device memory and at least {_size(shape.quad_bytes)} for histograms, "
             f"but {_size(free_bytes)} are free; use device='cpu', or fewer rows or outputs."
         )
-    node_bytes = shape.group_bytes * shape.n_groups
+    node_bytes = shape.quad_bytes * shape.n_quads
     last = min(shape.depth, _DEEP) - 1
     both = shape.likely_nodes_at(last) + (shape.likely_nodes_at(last - 1) if last > 0 else 0)
     share = node_bytes / (node_bytes + shape.found_bytes)  # of histograms in what a node takes
-    room = max(int(budget * share), shape.group_bytes)
+    room = max(int(budget * share), shape.quad_bytes)
     n_bytes = min(room, max(both, 1) * node_bytes)
     slice_nodes = max(1, min(n_bytes // node_bytes, shape.nodes_at(last), MOST_NODES))
-    slice_groups = min(shape.n_groups, n_bytes // shape.group_bytes)
-    n_bytes = n_bytes // shape.group_bytes * shape.group_bytes
-    return HistogramPlan(n_bytes, slice_nodes, slice_groups)
+    slice_quads = min(shape.n_quads, n_bytes // shape.quad_bytes)
+    n_bytes = n_bytes // shape.quad_bytes * shape.quad_bytes
+    return HistogramPlan(n_bytes, slice_nodes, slice_quads)
 
 
 def _size(n_bytes: int) -> str:

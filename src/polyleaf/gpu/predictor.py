@@ -11,6 +11,7 @@ from polyleaf.data.device_arrays import is_device_array
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.binning import real_type
 from polyleaf.gpu.runtime import blocks, cupy, free_memory, kernel, launch
+from polyleaf.gpu.structs import Record, constant, struct_type, table_record
 from polyleaf.gpu.transfer import through_device
 from polyleaf.losses import Loss
 from polyleaf.model.forest import Forest
@@ -20,9 +21,7 @@ _MANY_ROWS = 4096  # enough for one thread to take all trees of a row
 _FEW_OUTPUTS = 64  # with more, the leaves are looked up once for all tiles of outputs
 _ENOUGH_THREADS = 2**16
 _LEAF_BYTES = 2**29  # leaves of rows x trees that are looked up together
-_GOES_LEFT, _BY_CATEGORIES = 2**30, 2**29  # as in cuda/predict.cuh
-_LEAF = 0xFFFFFFFF
-_NODE = np.dtype([("data", np.float64), ("feature", np.int32), ("left", np.int32)])
+_GOES_LEFT, _BY_CATEGORIES, _LEAF = (constant(name) for name in ("kGoesLeft", "kByCategories", "kLeaf"))
 
 
 class GpuPredictor:
@@ -40,7 +39,7 @@ class GpuPredictor:
         first_node = np.repeat(forest.node_begin[:-1], np.diff(forest.node_begin))
         n_words = np.diff(forest.category_begin)
         by_set = n_words > 0
-        nodes = np.zeros(len(forest.feature), _NODE)
+        nodes = np.zeros(len(forest.feature), struct_type("PackedNode"))
         nodes["data"] = np.where(inner & ~by_set, forest.threshold, 0.0)
         as_integer = nodes["data"].view(np.int64)
         as_integer[by_set] = (forest.category_begin[:-1][by_set] << 16) | n_words[by_set]
@@ -75,12 +74,15 @@ class GpuPredictor:
         n_rows, n_outputs = raw.shape
         if self._small is not None and table.dtype == np.float32 and n_rows >= _MANY_ROWS:
             lanes = next((lanes for lanes in (8, 16) if n_outputs <= lanes), 32)
-            self._launch(
-                f"add_trees_by_{lanes}",
-                table,
-                blocks(n_outputs, lanes),
-                (self._small, self._node_begin, begin, end - begin, self._values, n_outputs, raw),
+            trees = Record(
+                "SmallTrees",
+                nodes=self._small,
+                node_begin=self._node_begin,
+                first=begin,
+                n_trees=end - begin,
             )
+            n_parts = blocks(n_outputs, lanes)
+            self._launch(f"add_trees_by_{lanes}", table, n_parts, (trees, self._values, n_outputs, raw))
             return
         at_once = max(1, min(end - begin, _LEAF_BYTES // 8 // max(n_rows, 1)))
         for first in range(begin, end, at_once):
@@ -88,8 +90,15 @@ class GpuPredictor:
             leaves = cupy().empty((n_trees, n_rows), dtype=np.int64)
             # Few rows: the trees are shared out, too.
             n_parts = min(n_trees, blocks(_ENOUGH_THREADS, n_rows))
-            trees = (self._nodes, self._node_begin, self._words, first, n_trees)
-            self._launch(f"find_leaves{8 * table.itemsize}", table, n_parts, (*trees, leaves))
+            trees = Record(
+                "Trees",
+                nodes=self._nodes,
+                node_begin=self._node_begin,
+                category_bits=self._words,
+                first=first,
+                n_trees=n_trees,
+            )
+            self._launch(f"find_leaves{8 * table.itemsize}", table, n_parts, (trees, leaves))
             self._add_leaves(leaves, first, n_trees, raw)
 
     def _launch(self, name: str, table: Any, n_parts: int, arguments: tuple[Any, ...]) -> None:
@@ -101,12 +110,7 @@ class GpuPredictor:
             function,
             (blocks(len(table), threads), n_parts),
             threads,
-            table,
-            np.int64(table.strides[0] // table.itemsize),
-            np.int64(table.strides[1] // table.itemsize),
-            np.uint64(len(table)),
-            self._n_features,
-            shared > 0,
+            table_record(table, staged=shared > 0),
             *arguments,
             shared=shared,
         )
@@ -122,41 +126,26 @@ class GpuPredictor:
 
     def _add_leaves(self, leaves: Any, first: int, n_trees: int, raw: Any) -> None:
         n_rows, n_outputs = raw.shape
+        values = Record(
+            "TreeValues",
+            values=self._values,
+            value_output=self._value_output,
+            tree_output=self._tree_output,
+            tree_width=self._tree_width,
+            first=first,
+            n_trees=n_trees,
+        )
+        size = (np.uint64(n_rows), n_outputs)
         if self._value_output is None:
             lanes = _lanes_of(n_outputs)
-            launch(
-                kernel("predict.cuh", "add_values"),
-                (blocks(n_rows * lanes, _THREADS),),
-                _THREADS,
-                leaves,
-                self._values,
-                self._tree_output,
-                self._tree_width,
-                first,
-                n_trees,
-                np.uint64(n_rows),
-                n_outputs,
-                lanes,
-                raw,
-            )
+            grid = (blocks(n_rows * lanes, _THREADS),)
+            launch(kernel("predict.cuh", "add_values"), grid, _THREADS, leaves, values, *size, lanes, raw)
             return
-        launch(
-            kernel("predict.cuh", "add_sparse_values"),
-            (blocks(n_rows, _THREADS),),
-            _THREADS,
-            leaves,
-            self._values,
-            self._value_output,
-            self._tree_width,
-            first,
-            n_trees,
-            np.uint64(n_rows),
-            n_outputs,
-            raw,
-        )
+        grid = (blocks(n_rows, _THREADS),)
+        launch(kernel("predict.cuh", "add_sparse_values"), grid, _THREADS, leaves, values, *size, raw)
 
 
-def _small_nodes(forest: Forest) -> npt.NDArray[np.uint64] | None:
+def _small_nodes(forest: Forest) -> npt.NDArray[np.uint8] | None:
     """Return the nodes of trees of all of a few outputs in 8 bytes each; None where they do not fit.
 
     Such nodes are for float32 tables: a number goes left if it is at most the largest float32 number that is
@@ -180,8 +169,10 @@ def _small_nodes(forest: Forest) -> npt.NDArray[np.uint64] | None:
     following = (
         forest.feature | (forest.missing_left.astype(np.int64) << 15) | (forest.left.astype(np.int64) << 16)
     )
-    following = np.where(inner, following, _LEAF).astype(np.uint64)
-    return np.asarray(data.astype(np.uint64) | (following << np.uint64(32)))
+    nodes = np.zeros(len(data), struct_type("SmallNode"))
+    nodes["data"].view(np.uint32)[:] = data  # bits: those of leaves are no number
+    nodes["next"] = np.where(inner, following, _LEAF).astype(np.uint32)
+    return nodes.view(np.uint8)
 
 
 def device_table(table: Any) -> Any:

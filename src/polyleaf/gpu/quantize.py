@@ -10,13 +10,14 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.arrays import GpuArrays
-from polyleaf.gpu.memory import COLUMN_PIECE, Layout
+from polyleaf.gpu.kept import Kept
+from polyleaf.gpu.memory import Layout
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
-from polyleaf.gpu.sums import column_grids, column_sums, row_stride
+from polyleaf.gpu.structs import Record, constant
+from polyleaf.gpu.sums import Columns, float_rows
 from polyleaf.growth.contract import SplitGradients
 
 _THREADS = 256
-_NOT_FINITE, _NEGATIVE = 1, 2  # as in cuda/gradients.cuh
 
 
 def layout_of(splits: SplitGradients, weight: FloatArray | None, min_child_weight: float) -> Layout:
@@ -42,7 +43,8 @@ class GradientGrids:
     @classmethod
     def of(cls, gradient: Any, hessian: Any, weight: Any) -> GradientGrids:
         """Return those of the largest terms."""
-        return cls(column_grids(gradient, weight), None if hessian is None else column_grids(hessian, weight))
+        of_hessian = None if hessian is None else Columns(hessian, weight).grids()
+        return cls(Columns(gradient, weight).grids(), of_hessian)
 
 
 @dataclass
@@ -78,10 +80,23 @@ class Payload:
 
 def check_problems(problems: int) -> None:
     """Raise what the CPU raises for such gradients."""
-    if problems & _NOT_FINITE:
+    if problems & constant("kNotFinite"):
         raise OverflowError("the gradients are not finite")
-    if problems & _NEGATIVE:
+    if problems & constant("kNegative"):
         raise ValueError("the mean Hessian of a row is negative: it cannot stand for all outputs")
+
+
+def gradients_record(gradient: Any, hessian: Any, weight: Any) -> Record:
+    """Return gradients, Hessians and weights of rows as kernels take them."""
+    n_rows, n_outputs = gradient.shape
+    return Record(
+        "Gradients",
+        gradient=float_rows(gradient),
+        hessian=float_rows(hessian),
+        weight=weight,
+        n_rows=n_rows,
+        n_outputs=n_outputs,
+    )
 
 
 class Quantizer:
@@ -98,6 +113,7 @@ class Quantizer:
         self._packed_sums = packed_sums
         self._data: Any = None
         self._one = cupy().ones(1)
+        self._gain_weight = Kept()
         self._buffers: dict[str, Any] = {}
         self._grid: tuple[Any, tuple[Any, ...], tuple[float, float, float, bool]] | None = None
 
@@ -130,34 +146,14 @@ class Quantizer:
         n_rows, k = gradient.shape
         limit, weight_grid, unit_of_weights, at_random = self._weight_grid(splits, weight)
         factor = self._buffer("factor", k)
-        gain_weight = cp.asarray(splits.gain_weight)
+        gain_weight = self._gain_weight.on_device(splits.gain_weight)
+        rules = Record("UnitRules", limit=limit, weight_unit=weight_grid, gain_weight=gain_weight)
 
-        def units(
-            what: str, values: Any, grids: Any, out_factor: Any = None, positive: bool = False
-        ) -> tuple[Any, Any]:
-            n_parts, n = blocks(n_rows, COLUMN_PIECE), values.shape[1]
-            least = cp.empty((n_parts, n), dtype=cp.float32) if positive else None
-            parts = column_sums(values, weight_on_device, grids, least=least)
-            unit, scale = self._buffer(f"unit of {what}", n), self._buffer(f"scale of {what}", n)
-            launch(
-                kernel("gradients.cuh", "choose_units"),
-                (n,),
-                32,
-                parts,
-                len(parts),
-                n,
-                limit,
-                weight_grid,
-                gain_weight,
-                unit,
-                scale,
-                out_factor,
-                least,
-                problems,
-            )
-            return unit, scale
+        def units(what: str, values: Any, grids: Any, **options: Any) -> tuple[Any, Any]:
+            columns = Columns(values, weight_on_device)
+            return self._units(what, columns, grids, rules, problems, **options)
 
-        gradient_unit, gradient_scale = units("gradients", gradient, grids.gradient, factor)
+        gradient_unit, gradient_scale = units("gradients", gradient, grids.gradient, factor=factor)
         hessian_unit, hessian_scale = gradient_unit, None  # of which there are none
         if splits.hessian is not None:
             hessian_unit, hessian_scale = units("Hessians", splits.hessian, grids.hessian)
@@ -169,15 +165,20 @@ class Quantizer:
         if curvature is not None:
             # Only what stands for the Hessian must not be negative.
             column = curvature[:, np.newaxis]
-            weight_unit, weight_scale = units(
-                "weights", column, column_grids(column, weight_on_device), positive=not layout.diagonal
-            )
+            of_column = Columns(column, weight_on_device).grids()
+            weight_unit, weight_scale = units("weights", column, of_column, positive=not layout.diagonal)
         elif layout.weighted:
             weight_unit = self._buffer("unit of weights", 1)
             weight_scale = self._buffer("scale of weights", 1)
             weight_unit.fill(unit_of_weights)
             weight_scale.fill(weight_grid / unit_of_weights)
-
+        scales = Record(
+            "Scales",
+            gradient=gradient_scale,
+            hessian=hessian_scale,
+            shared=weight_scale,
+            weight=1.0 / weight_grid,
+        )
         shape = (layout.n_channels // layout.lanes, n_rows, layout.lanes)
         if self._data is None or self._data.shape != shape:
             self._data = None  # before its successor is there
@@ -186,27 +187,49 @@ class Quantizer:
             kernel("gradients.cuh", "quantize"),
             (blocks(n_rows * layout.n_channels, _THREADS),),
             _THREADS,
-            gradient,
-            row_stride(gradient),
-            splits.hessian,
-            np.uint64(0) if splits.hessian is None else row_stride(splits.hessian),
+            gradients_record(gradient, splits.hessian, weight_on_device),
             curvature,
-            weight_on_device,
-            1.0 / weight_grid,
-            np.uint64(n_rows),
-            k,
-            gradient_scale,
-            hessian_scale,
-            weight_scale,
-            layout.n_channels,
-            layout.lanes,
-            layout.hessian_channel,
-            layout.weight_channel if layout.weighted else -1,
-            layout.count_channel,
+            scales,
+            layout.record,
             at_random,
             self._data,
         )
         return Payload(layout, self._data, gradient_unit, factor, hessian_unit, weight_unit)
+
+    def _units(
+        self,
+        what: str,
+        columns: Columns,
+        grids: Any,
+        rules: Record,
+        problems: Any,
+        *,
+        factor: Any = None,
+        positive: bool = False,
+    ) -> tuple[Any, Any]:
+        """Return unit and scale of each column; see `make`.
+
+        `factor`: where the weights of squares in the score are written. `positive`: a number below 0 is a
+        problem.
+        """
+        cp = cupy()
+        n = columns.values.shape[1]
+        least = cp.empty((columns.n_parts, n), dtype=cp.float32) if positive else None
+        parts = columns.sums(grids, least)
+        unit, scale = self._buffer(f"unit of {what}", n), self._buffer(f"scale of {what}", n)
+        launch(
+            kernel("gradients.cuh", "choose_units"),
+            (n,),
+            32,
+            parts,
+            least,
+            len(parts),
+            n,
+            rules,
+            Record("Units", unit=unit, scale=scale, factor=factor),
+            problems,
+        )
+        return unit, scale
 
     def _buffer(self, name: str, size: int) -> Any:
         """Return an array that is the same one in every round."""

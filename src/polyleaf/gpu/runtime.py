@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
+
+from polyleaf.gpu.sources import source
+from polyleaf.gpu.structs import Record
 
 _INSTALL = 'pip install "polyleaf[gpu]"'
 
@@ -22,6 +23,7 @@ _CONVERT: dict[type, Callable[[Any], Any]] = {
     bool: np.int32,
     float: np.float64,
     type(None): lambda _: _NULL,
+    Record: lambda record: record.value,
 }
 
 
@@ -62,22 +64,6 @@ def require_gpu() -> None:
     cupy()
 
 
-def source(file: str) -> str:
-    """Return the CUDA source of one of the files in ``cuda/`` with all that it includes, each once."""
-    done: set[str] = set()
-    folders = [files("polyleaf.gpu") / "cuda", files("polyleaf")]  # the latter for "rules/..."
-
-    def text_of(name: str) -> str:
-        if name in done:
-            return ""
-        done.add(name)
-        found = next(folder / name for folder in folders if (folder / name).is_file())
-        text = found.read_text(encoding="utf-8").replace("#pragma once\n", "")
-        return re.sub(r'^#include "(.+)"\n', lambda match: text_of(match[1]), text, flags=re.MULTILINE)
-
-    return text_of(file)
-
-
 @cache
 def kernel(file: str, name: str, **defines: int) -> Any:
     """Return a kernel of one of the files in ``cuda/``.
@@ -94,7 +80,7 @@ def _module(file: str, macros: tuple[str, ...]) -> Any:
 
 
 def launch(function: Any, grid: tuple[int, ...], block: int, *arguments: Any, shared: int = 0) -> None:
-    """Run a kernel. Python integers are 32 bits wide, floats 64; None is a null pointer."""
+    """Run a kernel. Integers of Python have 32 bits, floats 64; None is a null pointer, a record a struct."""
     converted = [_CONVERT[type(one)](one) if type(one) in _CONVERT else one for one in arguments]
     function(grid, (block,), tuple(converted), shared_mem=shared)
 

@@ -9,9 +9,9 @@ namespace polyleaf::bins {
 // A code takes a byte, and one of the 256 is that of missing values.
 constexpr int kMostBins = 255;
 
-// A block encodes this many groups: in either order of memory a warp reads whole sectors, and its writes are such too.
-constexpr int kEncodeGroups = 4;
-constexpr int kEncodeFeatures = kEncodeGroups * kGroup;
+// A block encodes this many quads of features: in either order of memory a warp reads whole sectors, and its writes are
+// such too.
+constexpr int kEncodeQuads = kEncodeFeatures / kQuad;
 
 // Of a feature's cuts in shared memory. Odd, so that features begin in different banks.
 constexpr int kCutStride = kMostBins + 2;
@@ -30,8 +30,9 @@ __device__ inline int bin_of(double value, const double* cuts, int half) {
 // The bin of a value is the first b with value <= cuts[b], compared as float64; NaN has the code after the last bin.
 // Blocks along x share the features, blocks along y the rows.
 template <class Real>
-__device__ void encode(const Real* x, long long row_stride, long long column_stride, long long n_rows, int n_features,
-                       const double* cuts, const int* n_cuts, int most_cuts, unsigned char* codes) {
+__device__ void encode(const Table& table, const Cuts& cuts, uint8* codes) {
+  const int n_features = table.n_features, most_cuts = cuts.most_cuts;
+  const int64 n_rows = static_cast<int64>(table.n_rows);
   __shared__ double shared_cuts[kEncodeFeatures * kCutStride];
   const int first = static_cast<int>(blockIdx.x) * kEncodeFeatures;
   const int n_here = n_features - first < kEncodeFeatures ? n_features - first : kEncodeFeatures;
@@ -39,49 +40,50 @@ __device__ void encode(const Real* x, long long row_stride, long long column_str
   for (int at = static_cast<int>(threadIdx.x); at < kEncodeFeatures * kCutStride; at += n_threads) {
     const int feature = at / kCutStride, cut = at % kCutStride;
     const bool given = feature < n_here && cut < most_cuts;
-    shared_cuts[at] = given ? cuts[static_cast<long long>(first + feature) * most_cuts + cut] : infinity();
+    shared_cuts[at] = given ? cuts.cuts[static_cast<int64>(first + feature) * most_cuts + cut] : infinity();
   }
   __syncthreads();
   int half = 1;
   while (2 * half - 1 < most_cuts) half *= 2;
 
-  const int group = static_cast<int>(threadIdx.x) % kEncodeGroups;
-  const int group_features = n_here - group * kGroup;  // 0 or less: the group is behind the table
-  if (group_features <= 0) return;
-  const int rows_at_once = n_threads / kEncodeGroups;
-  const long long rows_of_all = static_cast<long long>(gridDim.y) * rows_at_once;
-  unsigned char* group_codes = codes + static_cast<long long>(first / kGroup + group) * n_rows * kGroup;
-  for (long long row = static_cast<long long>(blockIdx.y) * rows_at_once + threadIdx.x / kEncodeGroups; row < n_rows;
+  const int quad = static_cast<int>(threadIdx.x) % kEncodeQuads;
+  const int quad_features = n_here - quad * kQuad;  // 0 or less: the quad is behind the table
+  if (quad_features <= 0) return;
+  const int rows_at_once = n_threads / kEncodeQuads;
+  const int64 rows_of_all = static_cast<int64>(gridDim.y) * rows_at_once;
+  uint8* quad_codes = codes + static_cast<int64>(first / kQuad + quad) * n_rows * kQuad;
+  for (int64 row = static_cast<int64>(blockIdx.y) * rows_at_once + threadIdx.x / kEncodeQuads; row < n_rows;
        row += rows_of_all) {
-    const Real* cells = x + row * row_stride + (first + group * kGroup) * column_stride;
-    Real values[kGroup];  // all under way at once; zeros behind the table, where all cuts are infinite
+    const Real* cells =
+        static_cast<const Real*>(table.cells) + row * table.row_stride + (first + quad * kQuad) * table.column_stride;
+    Real values[kQuad];  // all under way at once; zeros behind the table, where all cuts are infinite
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) values[k] = k < group_features ? cells[k * column_stride] : Real{0};
+    for (int k = 0; k < kQuad; ++k) values[k] = k < quad_features ? cells[k * table.column_stride] : Real{0};
     unsigned packed = 0;
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
-      const int here = group * kGroup + k;
+    for (int k = 0; k < kQuad; ++k) {
+      const int here = quad * kQuad + k;
       const bool missing = values[k] != values[k];
       const int code =
-          missing ? n_cuts[first + here] + 1 : bin_of(to_double(values[k]), shared_cuts + here * kCutStride, half);
+          missing ? cuts.n_cuts[first + here] + 1 : bin_of(to_double(values[k]), shared_cuts + here * kCutStride, half);
       packed |= static_cast<unsigned>(code) << (8 * k);  // the first feature has the lowest address
     }
-    *reinterpret_cast<unsigned*>(group_codes + row * kGroup) = packed;
+    *reinterpret_cast<unsigned*>(quad_codes + row * kQuad) = packed;
   }
 }
 
 // A block takes a column: its distinct values are value[first[column]], ..., value[first[column + 1] - 1], with the
 // weight of each together with those before it. Writes max_bins - 1 cuts, padded with infinity, and their number.
 template <class Real>
-__device__ void choose_cuts(const Real* value, const long long* through, const long long* first, int max_bins,
-                            double* cuts, int* n_cuts) {
+__device__ void choose_cuts(const Real* value, const int64* through, const int64* first, int max_bins, double* cuts,
+                            int* n_cuts) {
   __shared__ int found[kMostBins], heavy[kMostBins], bin_end[kMostBins];
   __shared__ int n_bins[kMostBins + 1], order[kMostBins + 1];
   __shared__ double remainder[kMostBins + 1];
   __shared__ int n_heavy, n_ends;
   const int thread = static_cast<int>(threadIdx.x), n_threads = static_cast<int>(blockDim.x);
-  const long long column = blockIdx.x;
-  const ValueWeights<long long> values = {through + first[column], static_cast<int>(first[column + 1] - first[column])};
+  const int64 column = blockIdx.x;
+  const ValueWeights<int64> values = {through + first[column], static_cast<int>(first[column + 1] - first[column])};
   value += first[column];
   if (thread == 0) n_heavy = 0;
   __syncthreads();
@@ -107,26 +109,21 @@ __device__ void choose_cuts(const Real* value, const long long* through, const l
 
 }  // namespace polyleaf::bins
 
-extern "C" __global__ void choose_cuts_of_float32(const float* value, const long long* through, const long long* first,
+extern "C" __global__ void choose_cuts_of_float32(const float* value, const int64* through, const int64* first,
                                                   int max_bins, double* cuts, int* n_cuts) {
   polyleaf::bins::choose_cuts(value, through, first, max_bins, cuts, n_cuts);
 }
 
-extern "C" __global__ void choose_cuts_of_float64(const double* value, const long long* through, const long long* first,
+extern "C" __global__ void choose_cuts_of_float64(const double* value, const int64* through, const int64* first,
                                                   int max_bins, double* cuts, int* n_cuts) {
   polyleaf::bins::choose_cuts(value, through, first, max_bins, cuts, n_cuts);
 }
 
-// Codes of a table: groups of 4 features x rows x 4, zeros where the last group has fewer. Strides count elements;
-// `cuts` are features x most_cuts, padded with infinity.
-extern "C" __global__ void encode_float(const float* x, long long row_stride, long long column_stride, long long n_rows,
-                                        int n_features, const double* cuts, const int* n_cuts, int most_cuts,
-                                        unsigned char* codes) {
-  polyleaf::bins::encode(x, row_stride, column_stride, n_rows, n_features, cuts, n_cuts, most_cuts, codes);
+// Codes of a table: quads of features x rows x 4, zeros where the last quad has fewer.
+extern "C" __global__ void encode_float(polyleaf::Table table, polyleaf::Cuts cuts, uint8* codes) {
+  polyleaf::bins::encode<float>(table, cuts, codes);
 }
 
-extern "C" __global__ void encode_double(const double* x, long long row_stride, long long column_stride,
-                                         long long n_rows, int n_features, const double* cuts, const int* n_cuts,
-                                         int most_cuts, unsigned char* codes) {
-  polyleaf::bins::encode(x, row_stride, column_stride, n_rows, n_features, cuts, n_cuts, most_cuts, codes);
+extern "C" __global__ void encode_double(polyleaf::Table table, polyleaf::Cuts cuts, uint8* codes) {
+  polyleaf::bins::encode<double>(table, cuts, codes);
 }

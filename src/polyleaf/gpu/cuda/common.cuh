@@ -1,52 +1,11 @@
-// What the kernels share: the plan of a level, numbers of the CPU's, and sums over the lanes of a warp.
+// What the kernels share: numbers of the CPU's, codes of the table, and sums over the lanes of a warp.
 #pragma once
 
-#include "rules/scoring.hpp"
-#include "rules/visited_node.hpp"
-
-typedef unsigned char uint8;
-typedef unsigned int uint32;
-typedef long long int64;
-typedef unsigned long long uint64;
+#include "structs.cuh"
 
 namespace polyleaf {
 
 constexpr uint32 kAllLanes = 0xffffffffu;
-constexpr int kGroup = 4;  // features side by side: codes stand as [group][row][kGroup]
-
-struct Work {    // some rows that one block adds up
-  int target;    // position of the node in its level, or number of the leaf
-  uint32 begin;  // places in the array of row numbers
-  uint32 end;
-  int alone;  // no other block has this target
-};
-
-struct Level {
-  int n_nodes;    // nodes to be searched, by position
-  int n_works;    // histograms to build, in pieces
-  int n_pairs;    // siblings of which one is to be subtracted
-  int next_node;  // nodes made so far
-};
-
-struct Outputs {
-  int n_outputs;
-  int hessian_channel;  // of the first output; -1: one for all outputs
-  int weight_channel;   // of that one, or of the mean over the outputs; the row count where that is enough
-  int count_channel;
-  double reg_lambda;
-  double min_split_gain;
-  double min_child_weight;
-  int min_samples_leaf;
-  int has_alpha;
-};
-
-struct Best {    // the best split of a node by one feature
-  double score;  // of its children; below 0 or NaN: none
-  int feature;
-  int bin;
-  int n_left;
-  int flags;  // as in VisitedNode
-};
 
 // Kernels are compiled with -ftz=true, as CuPy sees to: C++ would take float32 numbers below 2^-126 for 0, the CPU does
 // not. These read and write them as they are.
@@ -70,8 +29,8 @@ __device__ inline bool is_above(float value, float limit) {
   return out != 0;
 }
 
-__device__ inline uint8 code_of(const uint8* codes, uint64 n_rows, uint64 row, int feature) {
-  return codes[(feature / kGroup * n_rows + row) * kGroup + feature % kGroup];
+__device__ inline uint8 code_of(const BinnedTable& table, uint64 row, int feature) {
+  return table.codes[(feature / kQuad * table.n_rows + row) * kQuad + feature % kQuad];
 }
 
 template <class Number>

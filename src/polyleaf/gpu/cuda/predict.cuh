@@ -6,18 +6,6 @@
 
 namespace polyleaf {
 
-// A node of a packed forest, 16 bytes. Inner: `data` is the threshold, or of a split by categories where its words
-// begin and how many there are; `feature` has kGoesLeft set where missing values go left and kByCategories of a split
-// by categories; `left` is counted within the forest. Leaf: `left` is -1 and `data` says where its values begin.
-struct __align__(16) PackedNode {
-  double data;
-  int feature;
-  int left;
-};
-
-constexpr int kGoesLeft = 1 << 30;
-constexpr int kByCategories = 1 << 29;
-
 __device__ inline bool goes_right(const PackedNode& node, double value, const uint32* category_bits) {
   const bool missing_left = (node.feature & kGoesLeft) != 0;
   if ((node.feature & kByCategories) == 0) return goes_right(value, node.data, !missing_left);
@@ -27,33 +15,20 @@ __device__ inline bool goes_right(const PackedNode& node, double value, const ui
 }
 
 template <class Value>
-struct Table {
-  const Value* cells;
-  int64 row_stride;
-  int64 column_stride;
-  uint64 n_rows;
-  int n_features;
-  int staged;  // its rows of a block fit the shared memory, [feature][row]: no two lanes then want the same bank
-};
-
-struct Trees {
-  const PackedNode* nodes;
-  const int64* node_begin;
-  const uint32* category_bits;
-  int first;
-  int n_trees;
-};
+__device__ inline const Value* cells_of(const Table& table, uint64 row) {
+  return static_cast<const Value*>(table.cells) + static_cast<int64>(row) * table.row_stride;
+}
 
 // Copies the rows of each warp to shared memory: 4 columns of 8 rows at a time, so that few lanes read far apart, and
 // few want the same bank.
 template <class Value>
-__device__ void stage_rows(const Table<Value>& table, Value* values) {
+__device__ void stage_rows(const Table& table, Value* values) {
   if (table.staged == 0) return;
   const int lane = threadIdx.x % 32, first = threadIdx.x - lane;
   for (int r = first + lane / 4; r < first + 32; r += 8) {
     const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x) + r;
     if (row >= table.n_rows) break;
-    const Value* cells = table.cells + static_cast<int64>(row) * table.row_stride;
+    const Value* cells = cells_of<Value>(table, row);
 #pragma unroll 4
     for (int feature = lane % 4; feature < table.n_features; feature += 4)
       values[feature * blockDim.x + r] = cells[feature * table.column_stride];
@@ -63,8 +38,8 @@ __device__ void stage_rows(const Table<Value>& table, Value* values) {
 
 // Where the values of the leaf begin that the thread's row falls into.
 template <class Value>
-__device__ int64 find_leaf(const Table<Value>& table, const Value* values, uint64 row, const Trees& trees, int tree) {
-  const Value* own = table.cells + static_cast<int64>(row) * table.row_stride;
+__device__ int64 find_leaf(const Table& table, const Value* values, uint64 row, const Trees& trees, int tree) {
+  const Value* own = cells_of<Value>(table, row);
   PackedNode node = trees.nodes[trees.node_begin[trees.first + tree]];
   while (node.left >= 0) {
     const int feature = node.feature & (kByCategories - 1);
@@ -77,42 +52,25 @@ __device__ int64 find_leaf(const Table<Value>& table, const Value* values, uint6
 
 // A block takes blockDim.x rows, and all trees from blockIdx.y on in steps of gridDim.y. `out`: trees x rows.
 template <class Value>
-__device__ void find_leaves(const Table<Value>& table, const Trees& trees, int64* out) {
+__device__ void find_leaves(const Table& table, const Trees& trees, int64* out) {
   extern __shared__ double memory[];
   Value* values = reinterpret_cast<Value*>(memory);
   stage_rows(table, values);
   const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
   if (row >= table.n_rows) return;
   for (int tree = blockIdx.y; tree < trees.n_trees; tree += gridDim.y)
-    out[tree * table.n_rows + row] = find_leaf(table, values, row, trees, tree);
+    out[tree * table.n_rows + row] = find_leaf<Value>(table, values, row, trees, tree);
 }
-
-// The same node in 8 bytes, for float32 tables: `data` is the largest float32 number that goes left, or of a leaf
-// (`next` kLeaf) the bits of where its values begin. `next`: 15 bits of the feature, one of missing values, 16 of the
-// left child, counted within the tree.
-struct __align__(8) SmallNode {
-  float data;
-  uint32 next;
-};
-
-constexpr uint32 kLeaf = 0xffffffffu;
 
 // A lane walks down so many trees at once: one waits for memory while others go on.
 constexpr int kTreesAtOnce = 8;
 
-struct SmallTrees {
-  const SmallNode* nodes;
-  const int64* node_begin;
-  int first;
-  int n_trees;
-};
-
 // Where the values of the leaves begin that a row falls into, of kTrees trees that follow one another. Who has reached
 // a leaf stays there until all have.
 template <bool kStaged, int kTrees>
-__device__ void find_leaves_at_once(const Table<float>& table, const float* values, uint64 row, const SmallTrees& trees,
+__device__ void find_leaves_at_once(const Table& table, const float* values, uint64 row, const SmallTrees& trees,
                                     int tree, int* leaf) {
-  const float* own = table.cells + static_cast<int64>(row) * table.row_stride;
+  const float* own = cells_of<float>(table, row);
   const SmallNode* of_tree[kTrees];
   SmallNode node[kTrees];
   uint32 at[kTrees];
@@ -144,7 +102,7 @@ __device__ void find_leaves_at_once(const Table<float>& table, const float* valu
 // kLanes lanes are outputs, and the warp adds the leaves of its rows, 32 / kLanes of them at a time. Blocks along y
 // share the outputs.
 template <int kLanes, bool kStaged>
-__device__ void add_trees(const Table<float>& table, const SmallTrees& trees, const float* leaf_values, int n_outputs,
+__device__ void add_trees(const Table& table, const SmallTrees& trees, const float* leaf_values, int n_outputs,
                           double* raw) {
   extern __shared__ double memory[];
   float* values = reinterpret_cast<float*>(memory);
@@ -189,7 +147,7 @@ __device__ void add_trees(const Table<float>& table, const SmallTrees& trees, co
 }
 
 template <int kLanes>
-__device__ void add_trees(const Table<float>& table, const SmallTrees& trees, const float* leaf_values, int n_outputs,
+__device__ void add_trees(const Table& table, const SmallTrees& trees, const float* leaf_values, int n_outputs,
                           double* raw) {
   if (table.staged != 0)
     add_trees<kLanes, true>(table, trees, leaf_values, n_outputs, raw);
@@ -199,77 +157,56 @@ __device__ void add_trees(const Table<float>& table, const SmallTrees& trees, co
 
 }  // namespace polyleaf
 
-extern "C" __global__ void find_leaves32(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
-                                         int n_features, int staged, const polyleaf::PackedNode* nodes,
-                                         const int64* node_begin, const uint32* category_bits, int first, int n_trees,
-                                         int64* out) {
-  using namespace polyleaf;
-  find_leaves(Table<float>{cells, row_stride, column_stride, n_rows, n_features, staged},
-              {nodes, node_begin, category_bits, first, n_trees}, out);
+extern "C" __global__ void find_leaves32(polyleaf::Table table, polyleaf::Trees trees, int64* out) {
+  polyleaf::find_leaves<float>(table, trees, out);
 }
 
-extern "C" __global__ void find_leaves64(const double* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
-                                         int n_features, int staged, const polyleaf::PackedNode* nodes,
-                                         const int64* node_begin, const uint32* category_bits, int first, int n_trees,
-                                         int64* out) {
-  using namespace polyleaf;
-  find_leaves(Table<double>{cells, row_stride, column_stride, n_rows, n_features, staged},
-              {nodes, node_begin, category_bits, first, n_trees}, out);
+extern "C" __global__ void find_leaves64(polyleaf::Table table, polyleaf::Trees trees, int64* out) {
+  polyleaf::find_leaves<double>(table, trees, out);
 }
 
-extern "C" __global__ void add_trees_by_8(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
-                                          int n_features, int staged, const polyleaf::SmallNode* nodes,
-                                          const int64* node_begin, int first, int n_trees, const float* values,
+extern "C" __global__ void add_trees_by_8(polyleaf::Table table, polyleaf::SmallTrees trees, const float* values,
                                           int n_outputs, double* raw) {
-  polyleaf::add_trees<8>({cells, row_stride, column_stride, n_rows, n_features, staged},
-                         {nodes, node_begin, first, n_trees}, values, n_outputs, raw);
+  polyleaf::add_trees<8>(table, trees, values, n_outputs, raw);
 }
 
-extern "C" __global__ void add_trees_by_16(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
-                                           int n_features, int staged, const polyleaf::SmallNode* nodes,
-                                           const int64* node_begin, int first, int n_trees, const float* values,
+extern "C" __global__ void add_trees_by_16(polyleaf::Table table, polyleaf::SmallTrees trees, const float* values,
                                            int n_outputs, double* raw) {
-  polyleaf::add_trees<16>({cells, row_stride, column_stride, n_rows, n_features, staged},
-                          {nodes, node_begin, first, n_trees}, values, n_outputs, raw);
+  polyleaf::add_trees<16>(table, trees, values, n_outputs, raw);
 }
 
-extern "C" __global__ void add_trees_by_32(const float* cells, int64 row_stride, int64 column_stride, uint64 n_rows,
-                                           int n_features, int staged, const polyleaf::SmallNode* nodes,
-                                           const int64* node_begin, int first, int n_trees, const float* values,
+extern "C" __global__ void add_trees_by_32(polyleaf::Table table, polyleaf::SmallTrees trees, const float* values,
                                            int n_outputs, double* raw) {
-  polyleaf::add_trees<32>({cells, row_stride, column_stride, n_rows, n_features, staged},
-                          {nodes, node_begin, first, n_trees}, values, n_outputs, raw);
+  polyleaf::add_trees<32>(table, trees, values, n_outputs, raw);
 }
 
-// Adds the values of leaves to scores in units, tree after tree: the bits of the CPU. `lanes`: threads of a row, a
-// power of two.
-extern "C" __global__ void add_values(const int64* leaves, const float* values, const int* tree_output,
-                                      const int* tree_width, int first_tree, int n_trees, uint64 n_rows, int n_outputs,
+// Adds the values of leaves to scores in units, tree after tree: the bits of the CPU. `leaves`: trees x rows. `lanes`:
+// threads of a row, a power of two.
+extern "C" __global__ void add_values(const int64* leaves, polyleaf::TreeValues of, uint64 n_rows, int n_outputs,
                                       int lanes, double* raw) {
   const uint64 at = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x, row = at / lanes;
   if (row >= n_rows) return;
   double* scores = raw + row * n_outputs;
   for (int output = static_cast<int>(at % lanes); output < n_outputs; output += lanes) {
     double sum = scores[output];
-    for (int tree = 0; tree < n_trees; ++tree) {
-      const int in_tree = output - tree_output[first_tree + tree];
-      if (in_tree < 0 || in_tree >= tree_width[first_tree + tree]) continue;
-      sum += polyleaf::to_double(values[leaves[tree * n_rows + row] + in_tree]);
+    for (int tree = 0; tree < of.n_trees; ++tree) {
+      const int in_tree = output - of.tree_output[of.first + tree];
+      if (in_tree < 0 || in_tree >= of.tree_width[of.first + tree]) continue;
+      sum += polyleaf::to_double(of.values[leaves[tree * n_rows + row] + in_tree]);
     }
     scores[output] = sum;
   }
 }
 
 // The same of sparse leaves, each value of an output of its own; a thread a row.
-extern "C" __global__ void add_sparse_values(const int64* leaves, const float* values, const int* value_output,
-                                             const int* tree_width, int first_tree, int n_trees, uint64 n_rows,
-                                             int n_outputs, double* raw) {
+extern "C" __global__ void add_sparse_values(const int64* leaves, polyleaf::TreeValues of, uint64 n_rows, int n_outputs,
+                                             double* raw) {
   const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
   if (row >= n_rows) return;
-  for (int tree = 0; tree < n_trees; ++tree) {
+  for (int tree = 0; tree < of.n_trees; ++tree) {
     const int64 begin = leaves[tree * n_rows + row];
-    for (int i = 0; i < tree_width[first_tree + tree]; ++i)
-      raw[row * n_outputs + value_output[begin + i]] += polyleaf::to_double(values[begin + i]);
+    for (int i = 0; i < of.tree_width[of.first + tree]; ++i)
+      raw[row * n_outputs + of.value_output[begin + i]] += polyleaf::to_double(of.values[begin + i]);
   }
 }
 

@@ -14,14 +14,10 @@ struct Scan {  // one feature of one node
   const int* histogram;
   const int* total;
   const int* missing;  // its missing bin; read where n_missing > 0
-  int n_channels;
   int n_values;
   int n_rows;
   int n_missing;
   int feature;
-  const double* factor;
-  const double* unit;
-  const double* alpha;
   double weight_unit;
 };
 
@@ -43,13 +39,15 @@ __device__ inline double number_of(int value) {
 
 // A warp has 32 bins. Its lanes are parts of W: each takes W bins, and of these one output a lane.
 template <int W, bool Diagonal, bool Missing>
-__device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, Best* out) {
+__device__ void scan_feature(const Scan& s, const Scoring& by, ScanSpace& space, Best* out) {
+  const Channels& o = by.channels;
+  const double reg_lambda = by.rules.reg_lambda;
   static_assert(W <= 8, "what there is space for");
   constexpr int kParts = 32 / W;
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, in_part = lane % W, part = lane / W;
   const int first = warp * 32 + part * W;  // bin of this part
   const int own_bin = warp * 32 + lane;
-  const auto at = [&](int bin, int channel) { return s.histogram[static_cast<uint64>(bin) * s.n_channels + channel]; };
+  const auto at = [&](int bin, int channel) { return s.histogram[static_cast<uint64>(bin) * o.n_channels + channel]; };
 
   // Rows and shared Hessian up to each bin, one bin a lane.
   int count = own_bin < s.n_values ? at(own_bin, o.count_channel) : 0;
@@ -67,11 +65,11 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
   const double with_weight = Missing ? (weight + s.missing[o.weight_channel]) * s.weight_unit : 0.0;
   double inverse[4] = {0, 0, 0, 0};  // left and right, missing values right; left and right, missing values left
   if (!Diagonal) {
-    inverse[0] = score_term(1.0, left_weight + o.reg_lambda);
-    inverse[1] = score_term(1.0, all_weight - left_weight + o.reg_lambda);
+    inverse[0] = score_term(1.0, left_weight + reg_lambda);
+    inverse[1] = score_term(1.0, all_weight - left_weight + reg_lambda);
     if (Missing) {
-      inverse[2] = score_term(1.0, with_weight + o.reg_lambda);
-      inverse[3] = score_term(1.0, all_weight - with_weight + o.reg_lambda);
+      inverse[2] = score_term(1.0, with_weight + reg_lambda);
+      inverse[3] = score_term(1.0, all_weight - with_weight + reg_lambda);
     }
   }
 
@@ -84,8 +82,8 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
     const bool is_output = base + in_part < o.n_outputs;
     const int g = is_output ? base + in_part : 0;
     const int h = Diagonal ? o.hessian_channel + g : 0;
-    const double factor = is_output ? s.factor[g] : 0.0, unit = Diagonal ? s.unit[g] : 0.0;
-    const double alpha = o.has_alpha ? s.alpha[g] : 0.0;
+    const double factor = is_output ? by.factor[g] : 0.0, unit = Diagonal ? by.hessian_unit[g] : 0.0;
+    const double alpha = by.alpha != nullptr ? by.alpha[g] : 0.0;
     const double all_g = s.total[g], all_h = Diagonal ? s.total[h] * unit : 0.0;
     int bin_g[W], bin_h[Diagonal ? W : 1];
     int own_g = 0, own_h = 0;
@@ -116,7 +114,7 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
       const double l = soft_threshold(left_g, alpha), r = soft_threshold(all_g - left_g, alpha);
       if (!Diagonal) return factor * (l * l * inverse_left + r * r * inverse_right);
       const double left_h = number_of(sum_h) * unit;
-      const double left = left_h + o.reg_lambda, right = all_h - left_h + o.reg_lambda;
+      const double left = left_h + reg_lambda, right = all_h - left_h + reg_lambda;
       if (is_moderate(left) && is_moderate(right)) return factor * score_terms(l, left, r, right);
       return factor * (score_term(l, left) + score_term(r, right));
     };
@@ -143,8 +141,8 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
 
   const bool is_candidate = own_bin < s.n_values && !empty;
   const auto allowed = [&](int n_left, double weight_left) {
-    return is_candidate && n_left < s.n_rows && large_enough(n_left, s.n_rows, o.min_samples_leaf) &&
-           heavy_enough(weight_left, all_weight, o.min_child_weight);
+    return is_candidate && n_left < s.n_rows && large_enough(n_left, s.n_rows, by.rules.min_samples_leaf) &&
+           heavy_enough(weight_left, all_weight, by.rules.min_child_weight);
   };
   const int with_missing = count + s.n_missing;
   if (!allowed(count, left_weight)) score = -1;
@@ -174,55 +172,49 @@ __device__ void scan_feature(const Scan& s, const Outputs& o, ScanSpace& space, 
 // One block per feature of the slice (x) and node (y). `found` is NaN where no feature is scanned. Three blocks fit a
 // multiprocessor: its divisions wait on one another, and only other warps fill the time.
 extern "C" __global__ void __launch_bounds__(256, 3)
-    scan(const polyleaf::Level* level, int first_node, int n_groups, const int* groups, const int* histograms,
-         const int* totals, int n_features, int n_bins, int n_channels, const int* value_bins, const uint8* has_missing,
-         const uint8* mask, const polyleaf::Outputs* outputs, const double* factor, const double* unit,
-         const double* alpha, const double* weight_unit, polyleaf::Best* found) {
+    scan(const polyleaf::Level* level, polyleaf::HistogramSlice slice, const int* totals, polyleaf::BinnedTable table,
+         const uint8* mask, polyleaf::Scoring by, polyleaf::Best* found) {
   using namespace polyleaf;
-  const Outputs o = *outputs;
   __shared__ ScanSpace space;
-  const int feature = groups[blockIdx.x / kGroup] * kGroup + blockIdx.x % kGroup, node = blockIdx.y;
-  if (first_node + node >= level->n_nodes || feature >= n_features) return;
+  const int feature = slice.quads[blockIdx.x / kQuad] * kQuad + blockIdx.x % kQuad, node = blockIdx.y;
+  if (slice.first_node + node >= level->n_nodes || feature >= table.n_features) return;
   if (mask != nullptr && mask[feature] == 0) return;
+  const int n_channels = slice.n_channels, count_channel = by.channels.count_channel;
+  const uint64 which = static_cast<uint64>(node) * slice.n_quads * kQuad + blockIdx.x;
   Scan s;
-  s.histogram = histograms + (static_cast<uint64>(node) * n_groups * kGroup + blockIdx.x) * n_bins * n_channels;
+  s.histogram = slice.histograms + which * slice.n_bins * n_channels;
   s.total = totals + static_cast<uint64>(node) * n_channels;
-  s.n_channels = n_channels;
-  s.n_values = value_bins[feature];
+  s.n_values = table.value_bins[feature];
   s.missing = s.histogram + static_cast<uint64>(s.n_values) * n_channels;
-  s.n_rows = s.total[o.count_channel];
-  s.n_missing = has_missing[feature] != 0 ? s.missing[o.count_channel] : 0;
+  s.n_rows = s.total[count_channel];
+  s.n_missing = table.has_missing[feature] != 0 ? s.missing[count_channel] : 0;
   s.feature = feature;
-  s.factor = factor;
-  s.unit = unit;
-  s.alpha = alpha;
-  s.weight_unit = *weight_unit;
-  Best* out = found + static_cast<uint64>(node) * n_features + feature;
+  s.weight_unit = *by.weight_unit;
+  Best* out = found + static_cast<uint64>(node) * table.n_features + feature;
   constexpr int kLanes = POLYLEAF_SCAN_LANES;
-  if (o.hessian_channel >= 0)
-    s.n_missing > 0 ? scan_feature<kLanes, true, true>(s, o, space, out)
-                    : scan_feature<kLanes, true, false>(s, o, space, out);
+  if (by.channels.hessian_channel >= 0)
+    s.n_missing > 0 ? scan_feature<kLanes, true, true>(s, by, space, out)
+                    : scan_feature<kLanes, true, false>(s, by, space, out);
   else
-    s.n_missing > 0 ? scan_feature<kLanes, false, true>(s, o, space, out)
-                    : scan_feature<kLanes, false, false>(s, o, space, out);
+    s.n_missing > 0 ? scan_feature<kLanes, false, true>(s, by, space, out)
+                    : scan_feature<kLanes, false, false>(s, by, space, out);
 }
 
-// One block of a warp per node of the slice: the best over the features, and what it gains.
+// One block of a warp per node, from the first of a slice on: the best over the features, and what it gains.
 extern "C" __global__ void choose_splits(const polyleaf::Level* level, int first_node, const polyleaf::Best* found,
-                                         int n_features, const int* totals, int n_channels,
-                                         const polyleaf::Outputs* outputs, const double* factor, const double* unit,
-                                         const double* alpha, const double* weight_unit, const int* node_of,
-                                         polyleaf::VisitedNode* nodes, int* n_left) {
+                                         int n_features, const int* totals, polyleaf::Scoring by,
+                                         polyleaf::LevelNodes of) {
   using namespace polyleaf;
-  const Outputs o = *outputs;
+  const Channels& o = by.channels;
   const int lane = threadIdx.x, position = first_node + blockIdx.x;
   if (position >= level->n_nodes) return;
-  const int* total = totals + static_cast<uint64>(blockIdx.x) * n_channels;
+  const int* total = totals + static_cast<uint64>(blockIdx.x) * o.n_channels;
   double own = 0;
   for (int j = lane; j < o.n_outputs; j += 32) {
-    const double hessian =
-        o.hessian_channel >= 0 ? total[o.hessian_channel + j] * unit[j] : total[o.weight_channel] * *weight_unit;
-    own += factor[j] * score_term(soft_threshold(total[j], o.has_alpha ? alpha[j] : 0.0), hessian + o.reg_lambda);
+    const double hessian = o.hessian_channel >= 0 ? total[o.hessian_channel + j] * by.hessian_unit[j]
+                                                  : total[o.weight_channel] * *by.weight_unit;
+    const double gradient = soft_threshold(total[j], by.alpha != nullptr ? by.alpha[j] : 0.0);
+    own += by.factor[j] * score_term(gradient, hessian + by.rules.reg_lambda);
   }
   own = warp_sum(own);
   const Best* own_found = found + static_cast<uint64>(blockIdx.x) * n_features;
@@ -234,17 +226,17 @@ extern "C" __global__ void choose_splits(const polyleaf::Level* level, int first
     if (own_found[f].score >= 0 && reaches(own_found[f].score, highest)) feature = f;
   for (int offset = 16; offset > 0; offset >>= 1) feature = min(feature, __shfl_xor_sync(kAllLanes, feature, offset));
   if (lane != 0) return;
-  VisitedNode& node = nodes[node_of[position]];
+  VisitedNode& node = of.nodes[of.node_of[position]];
   node.gain = 0;
-  n_left[position] = 0;
-  if (feature == n_features || !enough_for_two(node.end - node.begin, o.min_samples_leaf)) return;
+  of.n_left[position] = 0;
+  if (feature == n_features || !enough_for_two(node.end - node.begin, by.rules.min_samples_leaf)) return;
   const Best best = own_found[feature];
-  node.gain = accepted_gain(best.score, own, o.n_outputs, o.min_split_gain);
+  node.gain = accepted_gain(best.score, own, o.n_outputs, by.rules.min_split_gain);
   if (!(node.gain > 0)) return;
   node.path_minimum = path_minimum(node.path_minimum, node.gain);
   node.score = best.score;
   node.feature = best.feature;
   node.bin = best.bin;
   node.flags = best.flags;
-  n_left[position] = best.n_left;
+  of.n_left[position] = best.n_left;
 }
