@@ -2,6 +2,7 @@
 # make test      lint, types and all tests
 # make docs      the documentation, as a site in site/
 # make sanitize  the tests that reach the core, with AddressSanitizer and UndefinedBehaviorSanitizer
+# make races     the same tests with ThreadSanitizer; loops that are shared out otherwise only when they are long are so always
 # make coverage  the lines of the core that those tests do not reach
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 CPP := $(wildcard core/*/*.cpp core/*/*.hpp src/polyleaf/rules/*.hpp)
 SOURCES := $(CPP) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test lint docs bench sanitize coverage clean
+.PHONY: demo test lint docs bench sanitize races coverage clean
 
 demo: $(VENV)/.installed
 	$(BIN)/polyleaf demo
@@ -60,6 +61,14 @@ sanitize:
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	  $(SANITIZED)/bin/python -m pytest -n auto $(REACHES_CORE)
 
+# setarch: ThreadSanitizer of older compilers does not start where addresses are spread widely at random.
+RACES := .venv-races
+races:
+	$(call instrumented,$(RACES),POLYLEAF_SANITIZE_THREADS,build/races,test)
+	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libtsan.so)" \
+	  TSAN_OPTIONS=halt_on_error=1:report_signal_unsafe=0:die_after_fork=0 \
+	  setarch -R $(RACES)/bin/python -m pytest -n auto $(REACHES_CORE)
+
 # The kernels are compiled once per instruction set, and reported once per instruction set: a line that AVX-512 reaches says
 # nothing of AVX2. Of a template, a line counts as reached if one of its instances is. Tests run in one process: xdist does not
 # wait until its workers have written what they counted.
@@ -76,4 +85,4 @@ coverage:
 	done
 
 clean:
-	rm -rf $(VENV) $(SANITIZED) $(COVERED) build site
+	rm -rf $(VENV) $(SANITIZED) $(RACES) $(COVERED) build site
