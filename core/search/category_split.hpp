@@ -50,7 +50,6 @@ class CategoryFinder : public TileSearch {
   void add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) override;
   // The best candidate's `bin` is its place among those of the feature.
   FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) override;
-  bool searches_rows() const override { return true; }
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
 
  private:

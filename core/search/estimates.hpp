@@ -40,7 +40,7 @@ class EstimatingFinder : public TileSearch {
   void add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) override;
   FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) override;
   bool looks_again() const override { return true; }
-  bool searches_rows() const override { return true; }
+  double rows_per_bin() const override { return kFewRowsPerBin; }
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
 
  protected:

@@ -40,7 +40,8 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const OutputTerms& 
     const std::size_t n_tiles = looks_again ? static_cast<std::size_t>(terms.layout().n_tiles) : 1;
     s.histogram = Buffer<std::int32_t>(n_tiles * largest * static_cast<std::size_t>(terms.layout().width));
   }
-  few_rows_ = scratch_[0].built.numeric->searches_rows() ? few_rows(matrix) : 0;
+  const double bins = static_cast<double>(matrix.n_slots) / static_cast<double>(matrix.features.size());
+  few_rows_ = static_cast<std::size_t>(scratch_[0].built.numeric->rows_per_bin() * bins);
 }
 
 // Depth-first order keeps one histogram per level, best-first order one per open node.

@@ -15,8 +15,8 @@
 
 namespace polyleaf {
 
-// Nodes of no more rows than this, about twice the bins of a feature, are searched without a histogram.
-inline std::size_t few_rows(const BinnedMatrix& matrix) { return 2 * matrix.n_slots / matrix.features.size(); }
+// Up to so many rows for each bin of a feature, listing candidates by rows is the faster way.
+constexpr double kFewRowsPerBin = 2.0;
 
 class RowOrder {
  public:

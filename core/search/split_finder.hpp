@@ -38,7 +38,7 @@ class SplitFinder : public TileSearch {
   void start(const SearchedNode& node) override { node_ = node; }
   void add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) override;
   FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) override;
-  bool searches_rows() const override { return true; }
+  double rows_per_bin() const override { return kFewRowsPerBin; }
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
 
  private:

@@ -47,8 +47,9 @@ class TileSearch {
   virtual FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) = 0;
   virtual bool looks_again() const { return false; }
 
-  // The best split straight from the rows of a node that has few of them, instead of `add` and `best`.
-  virtual bool searches_rows() const { return false; }
+  // The best split straight from the rows of a node that has few of them, instead of `add` and `best`: no more than
+  // this many for each bin of a feature. 0: no node is.
+  virtual double rows_per_bin() const { return 0.0; }
   virtual FoundSplit search_rows(const FeatureTile&, const NodeRows&) { return {}; }
 };
 
