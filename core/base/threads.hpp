@@ -18,7 +18,7 @@ namespace polyleaf {
 // Fewer additions than this (a few tenths of a millisecond) are not worth waking other threads for: where another
 // process holds a core, waiting for one of them takes milliseconds.
 #if defined(POLYLEAF_STD_THREADS)
-constexpr std::size_t kParallelWork = 1;  // that build looks for races: whatever can be shared is
+constexpr std::size_t kParallelWork = 1 << 10;  // that build looks for races, in small problems too
 #else
 constexpr std::size_t kParallelWork = std::size_t{1} << 20;
 #endif

@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.cross_validation import CVResult, cv
+from polyleaf.estimators.intervals import ConformalIntervals
 from polyleaf.estimators.loading import load_model
 from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
@@ -13,6 +14,7 @@ __version__ = version("polyleaf")
 
 __all__ = [
     "CVResult",
+    "ConformalIntervals",
     "PolyleafClassifier",
     "PolyleafMixed",
     "PolyleafRegressor",

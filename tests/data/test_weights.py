@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import r2_score
+from sklearn.metrics import mean_pinball_loss, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -436,11 +436,36 @@ def test_accuracy_leaves_out_labels_that_were_not_observed():
     assert fitted.score(X, np.where(missing, np.nan, y)) == pytest.approx(np.average(right, weights=weight))
 
 
-def test_several_quantiles_have_no_score():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_score_of_quantiles_is_that_of_each_level(weighted):
+    """As scikit-learn's D2 of the pinball loss, where its constant is the best one; holes do not count."""
     X, y = targets()
-    fitted = model("regression", objective="quantile", quantile_levels=[0.1, 0.9]).fit(X, y)
-    with pytest.raises(ValueError, match="score: several quantiles"):
-        fitted.score(X, y)
+    levels = [0.25, 0.5, 0.75]
+    fitted = model("regression", objective="quantile", quantile_levels=levels).fit(X, y)
+    weight = np.random.default_rng(1).integers(1, 4, len(y)) if weighted else np.ones(len(y), int)
+    missing = holes(y.shape)
+    prediction = fitted.predict(X)
+    expected = []
+    for j in range(y.shape[1]):
+        there = ~missing[:, j]
+        rows = np.repeat(np.flatnonzero(there), weight[there])
+        for place, level in enumerate(levels):
+            values, guess = y[rows, j], prediction[rows, 3 * j + place]
+            constants = [
+                mean_pinball_loss(values, np.full(len(rows), c), alpha=level) for c in np.unique(values)
+            ]
+            expected.append(1 - mean_pinball_loss(values, guess, alpha=level) / min(constants))
+    score = fitted.score(X, np.where(missing, np.nan, y), weight if weighted else None)
+    assert score == pytest.approx(np.mean(expected), rel=1e-12)
+
+
+def test_the_score_of_a_quantile_that_is_right():
+    """1 for a target that does not vary and is predicted; 0 where it is missed."""
+    X, y = targets()
+    constant = np.full(len(y), 3.0)
+    fitted = model("regression", objective="quantile", quantile_levels=0.3).fit(X, constant)
+    assert fitted.score(X, constant) == 1.0
+    assert fitted.score(X, constant + 1) == 0.0
 
 
 # --- sizes -------------------------------------------------------------------------------------------------

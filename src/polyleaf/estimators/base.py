@@ -20,7 +20,7 @@ from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.fit import callbacks_of, train_on
-from polyleaf.estimators.prediction import predicted_by_gpu, read_features, score_of
+from polyleaf.estimators.prediction import observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import read_problem, training_rows
 from polyleaf.estimators.targets import Objective, Targets
 from polyleaf.growth.threads import effective_threads
@@ -346,10 +346,10 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         require_gpu()
         return not scipy.sparse.issparse(table)
 
-    def _score(self, metric: str, prediction: FloatArray, y: Any, sample_weight: Any) -> float:
-        """Measure predictions of shape (rows, outputs) where targets were observed."""
+    def _observed(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[Any, FloatArray | None]:
+        """Return coded targets of this many rows, and weights that are 0 where one was not observed."""
         targets = self._targets(self.get_params(deep=False))
-        return score_of(metric, prediction, y, sample_weight, targets, self._coding)
+        return observed(y, sample_weight, n_rows, targets, self._coding)
 
 
 def _model_of(model: Any) -> SavedModel:

@@ -16,6 +16,7 @@ from polyleaf.data.weights import ClassWeight
 from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.prediction import best_columns, decided, probabilities, raw_blocks
 from polyleaf.estimators.targets import ClassTargets, EvalMetric, Objective
+from polyleaf.metrics import make_metrics
 from polyleaf.model.fitted import FittedModel
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
@@ -263,7 +264,10 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
         if self._coding_of_fit().kind != "multilabel" or scipy.sparse.issparse(y):
             return float(super().score(X, y, sample_weight))
-        return self._score("accuracy", self.predict(X, sparse=False).astype(np.float64), y, sample_weight)
+        prediction = self.predict(X, sparse=False).astype(np.float64)
+        (accuracy,) = make_metrics("accuracy", default="accuracy", kind=self._coding.kind)
+        labels, weight = self._observed(y, sample_weight, len(prediction))
+        return float(accuracy.function(labels, prediction, weight))
 
     def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[Array]:
         """Return an iterator over the predictions after each round; parameters as in `predict`."""

@@ -15,7 +15,6 @@ from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.targets import Targets
 from polyleaf.losses import Loss
-from polyleaf.metrics import make_metrics
 from polyleaf.model.forest import Forest
 from polyleaf.params.objectives import link_of
 
@@ -87,11 +86,10 @@ def best_columns(raw: FloatArray, k: int) -> Array:
     return np.take_along_axis(largest, order, axis=1)
 
 
-def score_of(
-    metric: str, prediction: FloatArray, y: Any, sample_weight: Any, targets: Targets, coding: TargetCoding
-) -> float:
-    """Measure predictions of shape (rows, outputs) where targets were observed."""
-    values = targets.read(targets.take_apart(y, "y").values, len(prediction), "y", warn=False)
+def observed(
+    y: Any, sample_weight: Any, n_rows: int, targets: Targets, coding: TargetCoding
+) -> tuple[Any, FloatArray | None]:
+    """Return coded targets, and weights that are 0 where a target was not observed."""
+    values = targets.read(targets.take_apart(y, "y").values, n_rows, "y", warn=False)
     values, weight = targets.weighed(values, sample_weight, "sample_weight")
-    (measured,) = make_metrics(metric, default=metric, kind=coding.kind)
-    return measured.function(coding.encode(values), prediction, weight)
+    return coding.encode(values), weight

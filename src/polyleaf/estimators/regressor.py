@@ -12,9 +12,9 @@ from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.targets import EvalMetric, Objective, RegressionTargets
-from polyleaf.params.combinations import check
+from polyleaf.metrics.quantiles import d2_pinball
+from polyleaf.metrics.regression import r2
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
-from polyleaf.params.situation import Situation
 from polyleaf.params.table import documented
 
 
@@ -174,6 +174,9 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R2, the mean over the targets; missing targets (NaN) do not count.
 
+        Of ``objective="quantile"`` it is D2, the same with the pinball loss: the share that the model saves
+        of the loss of the best constant, the mean over targets and levels.
+
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
@@ -184,9 +187,12 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
             Weights of rows or cells.
         """
         self._check_is_fitted()
-        check(Situation({"quantile_levels": self._coding.levels}, asked=frozenset({"score"})))
         prediction = on_host(self._predicted(X, None))
-        return self._score("r2", prediction, y, sample_weight)
+        targets, weight = self._observed(y, sample_weight, len(prediction))
+        levels = self._coding.levels
+        if levels is None:
+            return r2(targets, prediction, weight)
+        return d2_pinball(targets, prediction, weight, levels)
 
     def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[FloatArray]:
         """Return an iterator over the predictions after each round; parameters as in `predict`."""

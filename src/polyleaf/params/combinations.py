@@ -506,13 +506,6 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "it returns numbers of columns",
     ),
     Exclusion(
-        "score, several quantiles",
-        options.SCORE,
-        options.SEVERAL_QUANTILES,
-        "several quantiles of a target have no R2; use a metric of quantiles",
-        "{option}: {why}.",
-    ),
-    Exclusion(
         "gain per output, unknown",
         options.GAIN_PER_OUTPUT,
         options.NO_GAIN_PER_OUTPUT,

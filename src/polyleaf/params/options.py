@@ -299,7 +299,6 @@ NO_FRAME = Option("no data frame in `X` or in the `y` of `fit`", lambda s: not s
 SPARSE_PREDICTIONS = Option("`predict(sparse=True)`", _is_asked("sparse"), "sparse=True")
 NOT_LABELS = Option("anything but several labels", lambda s: s.kind is not None and s.kind != "multilabel")
 TOP_K = Option("`top_k`", _is_asked("top_k"))
-SCORE = Option("`PolyleafRegressor.score`", _is_asked("score"), "score")
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
     '`hessian="exact"`, sparse labels, trees of more than 1,024 outputs, a model file of an older version',

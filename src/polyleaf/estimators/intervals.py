@@ -1,0 +1,138 @@
+"""Intervals that hold their level on rows the model has not seen: split-conformal prediction."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from polyleaf.data.device_arrays import on_host
+from polyleaf.data.inputs import FloatArray
+from polyleaf.estimators.regressor import PolyleafRegressor
+
+_SCALE_SHARE = 5  # one row in so many sets the scales of a box
+_ROUNDING = 1e-9  # of numbers of rows: 0.9 of 10 are 9
+
+
+class ConformalIntervals:
+    """Intervals around the predictions of a fitted regressor, calibrated on rows it was not trained on.
+
+    If those rows and the new ones come from the same distribution in no particular order, an interval holds
+    the target of a new row with a probability of at least `level`, whatever the model is worth. A model of
+    several quantiles is widened (or narrowed) at its lowest and highest one, so that the width follows the
+    row; any other gets intervals of one width per target.
+
+    Parameters
+    ----------
+    model : PolyleafRegressor
+        Fitted, with one quantile level or none at all, or with several.
+    level : float, default=0.9
+        Probability that an interval holds its target; with `joint`, that a box holds all targets of a row.
+    joint : bool, default=False
+        Whether the intervals of a row are a box that is to hold all its targets at once.
+    random_state : int, default=0
+        Chooses the fifth of the rows that sets how wide the sides of a box are to one another.
+
+    Attributes
+    ----------
+    margin_ : float64 ndarray of shape (targets,)
+        What lies between the prediction, or the outer quantiles, and the ends of the intervals.
+
+    Examples
+    --------
+    >>> intervals = ConformalIntervals(model, level=0.9).calibrate(X_calibration, y_calibration)
+    >>> lower, upper = intervals.predict(X_new)
+    """
+
+    def __init__(
+        self, model: PolyleafRegressor, *, level: float = 0.9, joint: bool = False, random_state: int = 0
+    ) -> None:
+        if not isinstance(model, PolyleafRegressor):
+            raise TypeError(f"model must be a fitted PolyleafRegressor; got {type(model).__name__}.")
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
+        model._check_is_fitted()
+        self.model = model
+        self.level = float(level)
+        self.joint = bool(joint)
+        self.random_state = random_state
+
+    def calibrate(self, X: Any, y: Any) -> ConformalIntervals:
+        """Find out how wide the intervals must be.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            Rows that the model was not trained on.
+        y : array-like or data frame of shape (n_rows,) or (n_rows, n_targets)
+            Their targets. Missing ones (NaN) do not count: a box then holds those that are there.
+
+        Returns
+        -------
+        ConformalIntervals
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            There are too few rows for the level.
+        """
+        lower, upper = self._outer(X)
+        targets, weight = self.model._observed(y, None, len(lower))
+        misses = np.maximum(lower - targets, targets - upper)
+        if weight is not None and weight.ndim == 2:
+            misses = np.where(weight > 0, misses, -np.inf)
+        self.margin_ = self._box(misses) if self.joint else self._sides(misses)
+        return self
+
+    def predict(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and the upper ends of the intervals, each with the dimension of y in ``fit``."""
+        if not hasattr(self, "margin_"):
+            raise ValueError("the intervals are not calibrated yet: call `calibrate` first.")
+        lower, upper = self._outer(X)
+        # A negative margin must not turn an interval around.
+        middle = 0.5 * (lower + upper)
+        lower, upper = np.minimum(lower - self.margin_, middle), np.maximum(upper + self.margin_, middle)
+        return self.model._shaped(lower), self.model._shaped(upper)
+
+    def _outer(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return lowest and highest quantile of each target, or twice what is predicted."""
+        prediction = on_host(self.model._predicted(X, None))
+        n_levels = len(self.model._coding.levels or (None,))
+        return prediction[:, ::n_levels], prediction[:, n_levels - 1 :: n_levels]
+
+    def _sides(self, misses: FloatArray) -> FloatArray:
+        """Return the margin of each target by itself."""
+        return np.array([self._margin(of_target[of_target > -np.inf]) for of_target in misses.T])
+
+    def _box(self, misses: FloatArray) -> FloatArray:
+        """Return margins of all targets together: multiples of scales that other rows have set."""
+        chosen = np.random.default_rng(self.random_state).permutation(len(misses))
+        n_scale = max(1, len(misses) // _SCALE_SHARE)
+        scale = _scales(misses[chosen[:n_scale]])
+        rest = misses[chosen[n_scale:]]
+        largest = (rest / scale).max(axis=1, initial=-np.inf)
+        return scale * self._margin(largest[largest > -np.inf])
+
+    def _margin(self, misses: FloatArray) -> float:
+        """Return the smallest margin that covers enough of these rows for a new one to be covered."""
+        n = len(misses)
+        place = math.ceil((n + 1) * self.level - _ROUNDING)
+        if place > n:
+            least = math.ceil(self.level / (1 - self.level) - _ROUNDING)
+            more = ", and a quarter as many for the scales of the box" if self.joint else ""
+            raise ValueError(
+                f"level={self.level!r} takes at least {least} rows with an observed target to calibrate on"
+                f"{more}; there are {n}."
+            )
+        return float(np.partition(misses, place - 1)[place - 1])
+
+
+def _scales(misses: FloatArray) -> FloatArray:
+    """Return how large misses of each target are; 1 where nothing can be said."""
+    sizes = np.abs(np.where(misses > -np.inf, misses, np.nan))
+    seen = np.isfinite(sizes).any(axis=0)
+    scale = np.ones(misses.shape[1])
+    scale[seen] = np.nanmean(sizes[:, seen], axis=0)
+    return np.where(scale > 0, scale, 1.0)
