@@ -1,6 +1,5 @@
 """One file per model: the same bits after a round trip, and every damaged or foreign file refused."""
 
-import hashlib
 import json
 import os
 import pickle
@@ -16,8 +15,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from forgery import forge
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
-from polyleaf.model.file import _SUM_PATTERN
 from polyleaf.model.page import FORMAT_VERSION
 from polyleaf.model.written_file import checked_target
 
@@ -328,27 +327,6 @@ def test_a_file_of_before_a_parameter_has_its_default(name, path):
 
 
 # --- hostile metadata: well-formed files with a right checksum ---------------------------------------------
-
-
-def forge(path, change_page=None, change_arrays=None, text=None):
-    """Rewrite a model's metadata or arrays, and make the checksum right again."""
-    content = path.read_bytes()
-    header_size = int.from_bytes(content[:8], "little")
-    page = json.loads(json.loads(content[8 : 8 + header_size])["__metadata__"]["polyleaf"])
-    arrays = safetensors.numpy.load(content)
-    if change_page:
-        page = change_page(page) or page
-    if change_arrays:
-        arrays = {name: np.array(array) for name, array in arrays.items()}
-        change_arrays(arrays)
-    page["sha256"] = "0" * 64
-    text = json.dumps(page, separators=(",", ":")) if text is None else text
-    forged = bytearray(safetensors.numpy.save(arrays, metadata={"polyleaf": text}))
-    place = _SUM_PATTERN.search(forged)
-    if place:
-        start, stop = place.span(1)
-        forged[start:stop] = hashlib.sha256(forged).hexdigest().encode()
-    path.write_bytes(forged)
 
 
 def put(*keys_and_value):
