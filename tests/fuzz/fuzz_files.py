@@ -38,7 +38,7 @@ SECONDS = 60
 MEGABYTES = 512
 FEW_FEATURES = 64  # tables of more columns are not made
 MOST_CELLS = 2**20  # of an importance per feature and output
-_SHARE_GOING_ON = 0.1
+_SHARE_GOING_ON = 0.2
 
 
 # --- one file ----------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def _number(dtype: np.dtype[Any], rng: random.Random) -> Any:
 def _change_arrays(arrays: dict[str, Any], rng: random.Random) -> None:
     name = rng.choice(sorted(arrays))
     array = arrays[name]
-    ways = [_set_some, _set_some, _set_some, _move_some, _move_some, _set_run, _shuffle, _resize, _within]
+    ways = [_set_some, _set_some, _move_some, _move_some, _set_run, _go_round, _shuffle, _resize, _within]
     if len(array) == 0:
         ways = [_resize]
     arrays[name] = rng.choice(ways)(array, rng)
@@ -88,10 +88,26 @@ def _move_some(array: Any, rng: random.Random) -> Any:
 
 
 def _set_run(array: Any, rng: random.Random) -> Any:
-    """Numbers that wrap around when they are added up or subtracted."""
+    """Some numbers side by side."""
     begin = rng.randrange(len(array))
     for place in range(begin, min(len(array), begin + rng.randint(2, 6))):
         array[place] = _number(array.dtype, rng)
+    return array
+
+
+def _go_round(array: Any, rng: random.Random) -> Any:
+    """Put numbers between two that ascend, as far as differences that wrap around can tell."""
+    n_steps = rng.choice((3, 3, 4, len(array) - 1))
+    if array.dtype.kind == "f" or not 3 <= n_steps < len(array):
+        return _set_run(array, rng)
+    first = rng.randrange(len(array) - n_steps)
+    low, bits = int(array[first]), 8 * array.dtype.itemsize
+    way = 2**bits + int(array[first + n_steps]) - low
+    for step in range(1, n_steps):
+        value = (low + way * step // n_steps + rng.randint(-3, 3)) % 2**bits
+        array[first + step] = (
+            value - 2**bits if array.dtype.kind == "i" and value >= 2 ** (bits - 1) else value
+        )
     return array
 
 

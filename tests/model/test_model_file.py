@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import safetensors.numpy
+import scipy.sparse
 
 from forgery import forge
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
@@ -788,6 +789,12 @@ def refused_to_save(model, path, words):
     with pytest.raises(ValueError, match=words):
         model.save_model(path)
     assert not path.exists()
+
+
+def test_more_features_than_a_file_may_have_are_not_fitted():
+    table = scipy.sparse.csr_array((np.ones(3), [0, 1, 2], [0, 1, 2, 3]), shape=(3, 2**26 + 1))
+    with pytest.raises(ValueError, match="67108865 features; a model has at least 1 and at most 67,108,864"):
+        PolyleafRegressor(**SMALL).fit(table, np.arange(3.0))
 
 
 def test_a_history_that_could_not_be_read_is_not_saved(path):

@@ -485,3 +485,24 @@ def test_the_file_has_no_pickle(path):
     broken_off(CASES["callable"], path, 2, **SAMPLED)
     arrays = safetensors.numpy.load(path.read_bytes())
     assert all(array.dtype != object for array in arrays.values())
+
+
+def test_a_checkpoint_keeps_the_mode_of_a_file(path):
+    path.write_bytes(b"")
+    path.chmod(0o600)
+    broken_off(CASES["regression"], path, 2)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_checkpoint_does_not_replace_a_fifo(path):
+    """It is refused before the first round."""
+    os.mkfifo(path)
+    rounds = []
+    model = CASES["regression"].make(callbacks=[Checkpoint(path), lambda state: rounds.append(state.n_done)])
+    with pytest.raises(ValueError, match="is a FIFO"):
+        model.fit(X, TARGETS)
+    assert rounds == []
+    assert path.is_fifo()
+    with pytest.raises(ValueError, match="is a FIFO"):
+        CASES["regression"].make().fit(X, TARGETS, resume=path)

@@ -63,6 +63,13 @@ def _expect(condition: Any, problem: str) -> None:
         raise ValueError(f"not a forest: {problem}")
 
 
+def check_extent(n_features: int, n_outputs: int) -> None:
+    """Raise ValueError for more features or outputs than a model may have."""
+    for count, most, word in ((n_features, MOST_FEATURES, "features"), (n_outputs, MOST_OUTPUTS, "outputs")):
+        if not 1 <= count <= most:
+            raise ValueError(f"{count} {word}; a model has at least 1 and at most {most:,}.")
+
+
 def check_sizes(lengths: Mapping[str, int], n_outputs: int) -> None:
     """Raise ValueError unless arrays of these lengths, by their names, could be those of a forest.
 
@@ -73,7 +80,7 @@ def check_sizes(lengths: Mapping[str, int], n_outputs: int) -> None:
         set() if any(name in lengths for name in CATEGORY_ARRAYS) else set(CATEGORY_ARRAYS)
     )
     _expect(set(lengths) == needed, f"expected the arrays {sorted(needed)}, got {sorted(lengths)}")
-    _expect(1 <= n_outputs <= MOST_OUTPUTS, f"{n_outputs} outputs; at most {MOST_OUTPUTS:,} are allowed")
+    check_extent(1, n_outputs)
     n_trees, n_nodes, n_values = (lengths[name] for name in ("tree_output", "feature", "values"))
     n_words = lengths.get("category_bits", 0)
     n_gain_features = lengths.get("gain_feature", 0)
