@@ -2,7 +2,8 @@
 # make test      lint, types and all tests
 # make docs      the documentation, as a site in site/
 # make sanitize  the tests that reach the core, with AddressSanitizer and UndefinedBehaviorSanitizer
-# make races     the same tests with ThreadSanitizer; loops that are shared out otherwise only when they are long are so always
+# make races     the same tests with ThreadSanitizer
+# make fuzz      forged model files with the same sanitizers, for FUZZ_SECONDS (3600)
 # make coverage  the lines of the core that those tests do not reach
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 CPP := $(wildcard core/*/*.cpp core/*/*.hpp src/polyleaf/rules/*.hpp)
 SOURCES := $(CPP) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test lint docs bench sanitize races coverage clean
+.PHONY: demo test lint docs bench sanitize races fuzz coverage clean
 
 demo: $(VENV)/.installed
 	$(BIN)/polyleaf demo
@@ -55,11 +56,18 @@ endef
 
 # Leaks are not counted: the interpreter has its own.
 SANITIZED := .venv-sanitize
+UNDER_SANITIZERS := LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
+  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 $(SANITIZED)/bin/python
 sanitize:
 	$(call instrumented,$(SANITIZED),POLYLEAF_SANITIZE,build/sanitize,test)
-	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
-	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	  $(SANITIZED)/bin/python -m pytest -n auto $(REACHES_CORE)
+	$(UNDER_SANITIZERS) -m pytest -n auto $(REACHES_CORE)
+
+# Findings are kept in fuzz-findings/.
+FUZZ_SECONDS ?= 3600
+FUZZ_SEED ?= 0
+fuzz:
+	$(call instrumented,$(SANITIZED),POLYLEAF_SANITIZE,build/sanitize,test)
+	$(UNDER_SANITIZERS) tests/fuzz/fuzz_files.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 # setarch: ThreadSanitizer of older compilers does not start where addresses are spread widely at random.
 RACES := .venv-races

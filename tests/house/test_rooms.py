@@ -46,7 +46,7 @@ CORE_ROOMS = (
     "predict",
     "bindings",
 )
-TEST_ROOMS = {*PYTHON_ROOMS, "rules", "kernels", "table", "house"}
+TEST_ROOMS = {*PYTHON_ROOMS, "rules", "kernels", "table", "house", "fuzz"}
 # What tests of several rooms share.
 SHARED_BY_TESTS = {
     "conftest.py",
@@ -61,6 +61,7 @@ SHARED_BY_TESTS = {
     "mixed_table.py",
     "least_memory.py",
     "nvrtc.py",
+    "forgery.py",
 }
 # CuPy and what needs it are imported where they are asked for: the one import of a room that comes later.
 MODULES_OF_THE_HOUSE = {"__init__.py", "_load_core.py"}
@@ -142,7 +143,7 @@ def test_the_map_lists_every_room() -> None:
     }
     rooms |= {f"src/polyleaf/{path.name}" for path in PACKAGE.glob("*.py") if path.name[0] != "_"}
     rooms |= {f"core/{path.name}" for path in CORE.iterdir()}
-    rooms |= {"tests/oracle.py", "tests/problems.py", "tests/pairs.py", "tests/house"}
+    rooms |= {"tests/oracle.py", "tests/problems.py", "tests/pairs.py", "tests/house", "tests/fuzz"}
     assert listed >= rooms, f"not on the map: {sorted(rooms - listed)}"
     for place in listed:
         assert (ROOT / place).exists(), f"{place} is on the map, but not there"

@@ -1,20 +1,25 @@
 """One file per model: the same bits after a round trip, and every damaged or foreign file refused."""
 
-import hashlib
 import json
 import os
 import pickle
 import re
+import signal
+import socket
+import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import safetensors.numpy
+import scipy.sparse
 
+from forgery import forge
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
-from polyleaf.model.file import _SUM_PATTERN
 from polyleaf.model.page import FORMAT_VERSION
+from polyleaf.model.written_file import checked_target
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
@@ -226,7 +231,7 @@ def test_truncated_at_any_length(path):
 def test_longer_by_a_byte(path):
     fitted("str").save_model(path)
     path.write_bytes(path.read_bytes() + b"\0")
-    refused(path, "checksum")
+    refused(path, "bytes of arrays, but its header tells of")
 
 
 def test_one_byte_altered_anywhere(path):
@@ -322,28 +327,7 @@ def test_a_file_of_before_a_parameter_has_its_default(name, path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
-# --- hostile metadata: well-formed files with a right checksum ----------------------------------------------
-
-
-def forge(path, change_page=None, change_arrays=None, text=None):
-    """Rewrite a model's metadata or arrays, and make the checksum right again."""
-    content = path.read_bytes()
-    header_size = int.from_bytes(content[:8], "little")
-    page = json.loads(json.loads(content[8 : 8 + header_size])["__metadata__"]["polyleaf"])
-    arrays = safetensors.numpy.load(content)
-    if change_page:
-        page = change_page(page) or page
-    if change_arrays:
-        arrays = {name: np.array(array) for name, array in arrays.items()}
-        change_arrays(arrays)
-    page["sha256"] = "0" * 64
-    text = json.dumps(page, separators=(",", ":")) if text is None else text
-    forged = bytearray(safetensors.numpy.save(arrays, metadata={"polyleaf": text}))
-    place = _SUM_PATTERN.search(forged)
-    if place:
-        start, stop = place.span(1)
-        forged[start:stop] = hashlib.sha256(forged).hexdigest().encode()
-    path.write_bytes(forged)
+# --- hostile metadata: well-formed files with a right checksum ---------------------------------------------
 
 
 def put(*keys_and_value):
@@ -457,6 +441,15 @@ def swap(name, index, value):
     return change
 
 
+def put_all(name, values):
+    """Put these in the place of all but the last one."""
+
+    def change(arrays):
+        arrays[name][:-1] = values
+
+    return change
+
+
 def drop(name):
     return lambda arrays: arrays.pop(name)
 
@@ -491,6 +484,11 @@ def cast(name, dtype):
         swap("value_begin", -1, -2),
         swap("node_begin", 1, 2**62),
         swap("node_begin", 0, -1),
+        put_all("node_begin", [0, 2**63 - 1, -(2**63), -1]),
+        put_all("node_begin", [0, 2**62, -(2**62), 1]),
+        swap("value_begin", 0, 0),
+        swap("value_begin", 0, -(2**63)),
+        lambda arrays: arrays.update(values=np.zeros(len(arrays["left"]) * 3 + 1, np.float32)),
         swap("tree_output", 0, 3),
         swap("tree_output", 0, -1),
         swap("tree_width", 0, 2**31 - 1),
@@ -530,3 +528,293 @@ def test_random_numbers_in_the_arrays(saved):
             continue
         model.predict_proba(X)
         model.apply(X)
+
+
+# --- sizes are looked at before anything is read -----------------------------------------------------------
+
+
+def peak_of_loading(path):
+    """Load a file in another process; return its error and by how many MB its memory grew."""
+    code = (
+        "import resource, sys; from polyleaf import load_model\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "try: load_model(sys.argv[1]); print('loaded')\n"
+        "except ValueError as error: print(str(error)[-700:])\n"
+        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True
+    ).stdout
+    error, megabytes = output.rsplit("\n", 2)[:2]
+    return error, int(megabytes)
+
+
+def write_header(path, header, n_bytes):
+    """Write a file of a header and so many zeros, which take no room on the disk."""
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + n_bytes)
+
+
+def header_of(path):
+    content = path.read_bytes()
+    return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+
+
+LARGE = 3 * 2**30
+NOT_COMPILED = pytest.mark.python_only(
+    "looks at the memory or the end of a process that only reads or writes"
+)
+
+
+@NOT_COMPILED
+def test_a_file_longer_than_its_header_says_is_not_read(saved):
+    with open(saved, "r+b") as file:
+        file.truncate(LARGE)
+    error, megabytes = peak_of_loading(saved)
+    assert "bytes of arrays, but its header tells of" in error
+    assert megabytes < 100
+
+
+@NOT_COMPILED
+@pytest.mark.parametrize("name", ["values", "category_bits", "base_score", "value_output"])
+def test_arrays_that_a_few_nodes_cannot_have_are_not_read(name, saved):
+    """The header agrees with the size of the file, but not with itself."""
+    header = header_of(saved)
+    entry = header.setdefault(name, {"dtype": "U32", "shape": [0], "data_offsets": [0, 0]})
+    size = {"F64": 8, "F32": 4, "U32": 4, "I32": 4}[entry["dtype"]]
+    reached = 0
+    for key, one in header.items():
+        if key != "__metadata__":
+            n_bytes = one["data_offsets"][1] - one["data_offsets"][0]
+            if key == name:
+                n_bytes = LARGE
+                one["shape"] = [LARGE // size]
+            one["data_offsets"] = [reached, reached + n_bytes]
+            reached += n_bytes
+    write_header(saved, header, reached)
+    error, megabytes = peak_of_loading(saved)
+    assert "not a forest" in error
+    assert megabytes < 100
+
+
+@NOT_COMPILED
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_header_of_very_many_values_is_not_parsed(inside, saved):
+    header = header_of(saved)
+    many = "[" + "[]," * 10_000_000 + "[]]"
+    if inside:
+        header["__metadata__"]["polyleaf"] = many
+    else:
+        header["more"] = "MANY"
+    text = json.dumps(header).replace('"MANY"', many).encode()
+    saved.write_bytes(len(text).to_bytes(8, "little") + text)
+    error, megabytes = peak_of_loading(saved)
+    assert "at most 2,000,000 are allowed" in error
+    assert megabytes < 200
+
+
+def test_escapes_do_not_hide_values(saved):
+    header = header_of(saved)
+    header["__metadata__"]["polyleaf"] = "HIDDEN"
+    text = json.dumps(header).replace("HIDDEN", "[" + r"[]\u002c" * 2_500_000 + "[]]").encode()
+    saved.write_bytes(len(text).to_bytes(8, "little") + text)
+    refused(saved, "at most 2,000,000 are allowed")
+
+
+@NOT_COMPILED
+def test_a_header_beyond_the_limit_is_not_read(saved):
+    header = header_of(saved)
+    header["__metadata__"]["more"] = "x" * 2**25
+    write_header(saved, header, 0)
+    error, megabytes = peak_of_loading(saved)
+    assert "at most 33,554,432 are allowed" in error
+    assert megabytes < 100
+
+
+@NOT_COMPILED
+def test_a_page_as_large_as_allowed_takes_little_memory(saved):
+    def change(page):
+        page["evals_result"] = {"v": {"m": ["0x1p0"] * 1_900_000}}
+
+    forge(saved, change)
+    error, megabytes = peak_of_loading(saved)
+    assert error == "loaded"
+    assert megabytes < 400
+
+
+@NOT_COMPILED
+def test_words_of_classes_do_not_multiply(saved):
+    """An array of words has the room of its longest for each of them."""
+
+    def change(page):
+        page["classes"]["values"] = sorted([*(f"{j:06}" for j in range(20_000)), "x" * 20_000])
+        page["target"]["width"] = len(page["classes"]["values"])
+
+    forge(saved, change)
+    error, megabytes = peak_of_loading(saved)
+    assert "characters are allowed in all" in error
+    assert megabytes < 150
+
+
+def test_a_problem_is_told_in_few_words(saved):
+    forge(saved, put("params", "max_bins", "m" * 10**6))
+    with pytest.raises(ValueError, match="max_bins") as caught:
+        load_model(saved)
+    assert len(str(caught.value)) < 1000
+
+
+# --- threads -----------------------------------------------------------------------------------------------
+
+
+def test_a_file_has_no_more_threads_than_there_are_cores(saved):
+    cores = len(os.sched_getaffinity(0))
+    forge(saved, put("params", "n_jobs", 512))
+    model = load_model(saved)
+    assert model.n_jobs == cores
+    table = np.tile(X, (2000, 1))
+    np.testing.assert_array_equal(model.predict(table)[:60], model.predict(X))
+    assert len(os.listdir("/proc/self/task")) < 512
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, -1, -2])
+def test_fewer_threads_are_kept(n_jobs, saved):
+    forge(saved, put("params", "n_jobs", n_jobs))
+    assert load_model(saved).n_jobs == n_jobs
+
+
+# --- where a model may be written --------------------------------------------------------------------------
+
+
+def test_the_mode_of_a_file_stays(path):
+    path.write_bytes(b"")
+    path.chmod(0o600)
+    fitted("1-D").save_model(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    load_model(path)
+
+
+def test_a_new_file_has_the_mode_of_the_umask(path):
+    before = os.umask(0o027)
+    try:
+        fitted("1-D").save_model(path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_stays_and_its_file_is_written(path):
+    link = path.with_name("link")
+    path.write_bytes(b"")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    fitted("1-D").save_model(link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    load_model(path)
+    load_model(link)
+
+
+def test_a_link_to_nothing_makes_the_file(path):
+    link = path.with_name("link")
+    link.symlink_to(path)
+    fitted("1-D").save_model(link)
+    assert link.is_symlink()
+    load_model(path)
+
+
+def test_a_fifo_is_neither_replaced_nor_waited_for(path):
+    os.mkfifo(path)
+    link = path.with_name("link")
+    link.symlink_to(path)
+    for one in (path, link):
+        with pytest.raises(ValueError, match="is a FIFO"):
+            fitted("1-D").save_model(one)
+        with pytest.raises(ValueError, match="is a FIFO"):
+            load_model(one)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_a_socket_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind("socket")
+        with pytest.raises(ValueError, match="is a socket"):
+            fitted("1-D").save_model("socket")
+
+
+def test_a_device_is_not_read_nor_asked_to_be_written():
+    with pytest.raises(ValueError, match="is a device"):
+        load_model(os.devnull)
+    with pytest.raises(ValueError, match="is a device"):
+        checked_target(os.devnull)  # not `save_model`: where it failed, it would destroy the device
+
+
+@NOT_COMPILED
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_nothing_is_left_by_a_process_that_was_ended(number, path):
+    """The signal comes while the file is being written."""
+    path.write_bytes(b"before")
+    code = (
+        "import os, sys\n"
+        "from polyleaf.model.written_file import write_atomically\n"
+        "from pathlib import Path\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), int(sys.argv[2]))\n"
+        "write_atomically(Path(sys.argv[1]), b'content')"
+    )
+    command = [sys.executable, "-c", code, str(path), str(int(number))]
+    assert subprocess.run(command, check=False).returncode == -number
+    assert os.listdir(path.parent) == [path.name]
+    assert path.read_bytes() == b"before"
+
+
+def test_signals_are_as_they_were_after_saving(path):
+    before = signal.getsignal(signal.SIGTERM)
+    fitted("1-D").save_model(path)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_another_thread_can_save(path):
+    model = fitted("1-D")
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(model.save_model, path).result()
+    load_model(path)
+
+
+# --- what is saved can be loaded ---------------------------------------------------------------------------
+
+
+def refused_to_save(model, path, words):
+    with pytest.raises(ValueError, match=words):
+        model.save_model(path)
+    assert not path.exists()
+
+
+def test_more_features_than_a_file_may_have_are_not_fitted():
+    table = scipy.sparse.csr_array((np.ones(3), [0, 1, 2], [0, 1, 2, 3]), shape=(3, 2**26 + 1))
+    with pytest.raises(ValueError, match="67108865 features; a model has at least 1 and at most 67,108,864"):
+        PolyleafRegressor(**SMALL).fit(table, np.arange(3.0))
+
+
+def test_a_history_that_could_not_be_read_is_not_saved(path):
+    model = fitted("1-D")
+    model.evals_result_ = {"v": {"m": [1.0] * 2_100_000}}
+    refused_to_save(model, path, "cannot be saved.*at most 33,554,432")
+
+
+def test_names_that_could_not_be_read_are_not_saved(path):
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=["a" * 2**25, "b", "c", "d"])
+    model = PolyleafRegressor(**SMALL).fit(frame, X[:, 0])
+    refused_to_save(model, path, "cannot be saved.*at most 33,554,432")
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])
+@pytest.mark.parametrize("strategy", ["multi_output_tree", "one_output_per_tree"])
+def test_targets_of_extreme_size_are_saved_and_loaded(size, strategy, path):
+    y = size * np.random.default_rng(3).uniform(-1, 1, (60, 3))
+    model = PolyleafRegressor(**SMALL, multi_strategy=strategy).fit(X, y)
+    model.save_model(path)
+    np.testing.assert_array_equal(load_model(path).predict(X), model.predict(X))

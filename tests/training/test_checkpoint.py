@@ -12,6 +12,7 @@ import safetensors.numpy
 import scipy.sparse
 
 import training_cases
+from forgery import forge
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
 from polyleaf.callbacks import Checkpoint, EarlyStopping, LearningRateSchedule
 from polyleaf.model.checkpoint import describe_data, describe_params
@@ -452,16 +453,16 @@ HOSTILE_NOTES = {
 
 
 @pytest.mark.parametrize("what", HOSTILE_NOTES)
-def test_a_hostile_note_is_refused(what, path, monkeypatch):
+def test_a_hostile_note_is_refused(what, path):
     """The checksum is right, so that the content itself has to be looked at."""
     broken_off(CASES["regression"], path, 2)
-    model = read_model(path)
     note = HOSTILE_NOTES[what]
-    page = note if what in ("no page", "a list", "missing") else model.checkpoint.describe() | note
-    monkeypatch.setattr(type(model.checkpoint), "describe", lambda self: page)
-    from polyleaf.model.file import write_model
 
-    write_model(path, model)
+    def change(page):
+        whole = what in ("no page", "a list", "missing")
+        page["checkpoint"] = note if whole else page["checkpoint"] | note
+
+    forge(path, change)
     with pytest.raises(ValueError, match="cannot be read as a polyleaf model: its checkpoint"):
         CASES["regression"].make().fit(X, TARGETS, resume=path)
     with pytest.raises(ValueError, match="cannot be read as a polyleaf model: its checkpoint"):
@@ -484,3 +485,24 @@ def test_the_file_has_no_pickle(path):
     broken_off(CASES["callable"], path, 2, **SAMPLED)
     arrays = safetensors.numpy.load(path.read_bytes())
     assert all(array.dtype != object for array in arrays.values())
+
+
+def test_a_checkpoint_keeps_the_mode_of_a_file(path):
+    path.write_bytes(b"")
+    path.chmod(0o600)
+    broken_off(CASES["regression"], path, 2)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_checkpoint_does_not_replace_a_fifo(path):
+    """It is refused before the first round."""
+    os.mkfifo(path)
+    rounds = []
+    model = CASES["regression"].make(callbacks=[Checkpoint(path), lambda state: rounds.append(state.n_done)])
+    with pytest.raises(ValueError, match="is a FIFO"):
+        model.fit(X, TARGETS)
+    assert rounds == []
+    assert path.is_fifo()
+    with pytest.raises(ValueError, match="is a FIFO"):
+        CASES["regression"].make().fit(X, TARGETS, resume=path)

@@ -148,10 +148,11 @@ def mixed_coding(y: TargetColumns, specs: tuple[TargetSpec, ...], levels: Mappin
 
 def check_names(groups: list[CodedGroup]) -> None:
     """Raise where two predictions would have the same name."""
-    names = [name for group in groups for name in group.coding.output_names(group.columns)]
-    for name in names:
-        if names.count(name) > 1:
+    seen: set[str] = set()
+    for name in (name for group in groups for name in group.coding.output_names(group.columns)):
+        if name in seen:
             raise ValueError(f"targets: two groups would both predict a column {name!r}.")
+        seen.add(name)
 
 
 def read_target_columns(

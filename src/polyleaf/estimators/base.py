@@ -271,7 +271,14 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         path : str or os.PathLike
-            The file. It appears only when it is complete, and replaces one of the same name.
+            The file. It appears only when it is complete, and replaces one of the same name, whose mode it
+            takes over; through a link, the file that the link leads to.
+
+        Raises
+        ------
+        ValueError
+            When the path is that of a device, a FIFO or the like; or when `polyleaf.load_model` would refuse
+            the file, as there are more names, classes or categories than it allows.
         """
         self._check_is_fitted()
         params = self.get_params(deep=False)

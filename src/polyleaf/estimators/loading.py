@@ -7,6 +7,7 @@ import os
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
+from polyleaf.growth.threads import at_most_all_cores
 from polyleaf.model.file import read_model
 from polyleaf.params.table import EstimatorKind
 
@@ -19,6 +20,9 @@ _ESTIMATORS: dict[EstimatorKind, type[PolyleafRegressor | PolyleafClassifier | P
 
 def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClassifier | PolyleafMixed:
     """Load a model that ``save_model`` wrote. The file is checked; nothing in it is executed.
+
+    It may come from a stranger: `docs/security.md` says what is checked, and which limits there are. An
+    `n_jobs` beyond the cores of this machine becomes their number.
 
     Parameters
     ----------
@@ -35,9 +39,11 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
     FileNotFoundError
         When there is no such file.
     ValueError
-        When the file is not a model, was truncated or altered, or is from a newer version of polyleaf.
+        When the file is not a model, was truncated or altered, is from a newer version of polyleaf, or
+        is beyond a limit; and for a device, a FIFO or the like.
     """
     saved = read_model(path)
-    estimator = _ESTIMATORS[saved.estimator](**saved.params)
+    params = saved.params | {"n_jobs": at_most_all_cores(saved.params["n_jobs"])}
+    estimator = _ESTIMATORS[saved.estimator](**params)
     estimator._take(saved.fitted)
     return estimator

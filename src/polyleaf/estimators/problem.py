@@ -25,6 +25,7 @@ from polyleaf.estimators.targets import Targets
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model.fitted import FittedModel
+from polyleaf.model.forest_checks import check_extent
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.constraints import interaction_groups
 from polyleaf.params.settings import Settings
@@ -196,6 +197,7 @@ def read_problem(
     coding = _coding(targets, target, rows, start)
     loss = targets.make_loss(coding)
     features = reader.features()
+    check_extent(features.count, coding.n_outputs)
     interaction = interaction_groups(params["interaction_constraints"], features.count, features.names)
     check(
         Situation(

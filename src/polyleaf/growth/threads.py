@@ -37,6 +37,11 @@ def effective_threads(n_jobs: int | None) -> int:
     return limit if n_jobs is None else max(1, limit + 1 + n_jobs)
 
 
+def at_most_all_cores(n_jobs: int | None) -> int | None:
+    """Return an `n_jobs` that came with a file: it cannot ask for more threads than there are cores."""
+    return n_jobs if n_jobs is None else min(n_jobs, _available_cores())
+
+
 def _available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

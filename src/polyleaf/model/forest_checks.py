@@ -40,7 +40,8 @@ OPTIONAL: dict[str, tuple[type[np.generic], str]] = {
     "gain_feature": (np.int32, "gain features"),
     "output_gain": (np.float32, "output gains"),
 }
-_MOST_FEATURES = 2**26
+MOST_FEATURES = 2**26
+MOST_OUTPUTS = 2**24
 _MOST_CATEGORY_WORDS = -(-MOST_CATEGORIES // 32)
 _LARGEST_UNIT = 2.0**1000
 
@@ -62,39 +63,64 @@ def _expect(condition: Any, problem: str) -> None:
         raise ValueError(f"not a forest: {problem}")
 
 
-def _check_layout(arrays: Arrays) -> None:
-    """Names, dtypes and sizes."""
-    layout = LAYOUT | (OPTIONAL if not OPTIONAL.keys().isdisjoint(arrays) else {})
-    _expect(set(arrays) == set(layout), f"expected the arrays {sorted(layout)}, got {sorted(arrays)}")
-    for name, (dtype, _) in layout.items():
-        _expect(
-            arrays[name].ndim == 1 and arrays[name].dtype == dtype,
-            f"{name} must be a vector of {dtype.__name__}",
-        )
-    _expect(len(arrays["shape"]) == 3, "shape must hold 3 numbers")
-    n_features, n_outputs, trees_per_round = (int(v) for v in arrays["shape"])
-    _expect(1 <= n_features <= _MOST_FEATURES and 1 <= n_outputs < 2**31, "the number of features or outputs")
-    n_trees, n_nodes, n_values = (len(arrays[name]) for name in ("tree_output", "feature", "values"))
-    n_gain_features = len(arrays.get("gain_feature", ()))
+def check_extent(n_features: int, n_outputs: int) -> None:
+    """Raise ValueError for more features or outputs than a model may have."""
+    for count, most, word in ((n_features, MOST_FEATURES, "features"), (n_outputs, MOST_OUTPUTS, "outputs")):
+        if not 1 <= count <= most:
+            raise ValueError(f"{count} {word}; a model has at least 1 and at most {most:,}.")
+
+
+def check_sizes(lengths: Mapping[str, int], n_outputs: int) -> None:
+    """Raise ValueError unless arrays of these lengths, by their names, could be those of a forest.
+
+    All numbers are Python's own: none can overflow.
+    """
+    layout = LAYOUT | (OPTIONAL if not OPTIONAL.keys().isdisjoint(lengths) else {})
+    needed = set(layout) - (
+        set() if any(name in lengths for name in CATEGORY_ARRAYS) else set(CATEGORY_ARRAYS)
+    )
+    _expect(set(lengths) == needed, f"expected the arrays {sorted(needed)}, got {sorted(lengths)}")
+    check_extent(1, n_outputs)
+    n_trees, n_nodes, n_values = (lengths[name] for name in ("tree_output", "feature", "values"))
+    n_words = lengths.get("category_bits", 0)
+    n_gain_features = lengths.get("gain_feature", 0)
     sizes = {
         "outputs": n_outputs,
         "trees": n_trees,
         "trees + 1": n_trees + 1,
         "nodes": n_nodes,
         "nodes + 1": n_nodes + 1,
-        "category words": len(arrays["category_bits"]),
+        "category words": n_words,
         "values": n_values,
-        "sparse values": n_values if len(arrays["value_output"]) > 0 else 0,
+        "sparse values": n_values if lengths["value_output"] > 0 else 0,
         "shape": 3,
         "gain features": n_gain_features,
         "output gains": n_gain_features * n_outputs,
     }
-    for name, (_, over) in layout.items():
-        _expect(
-            len(arrays[name]) == sizes[over], f"{name} has {len(arrays[name])} values, expected {sizes[over]}"
-        )
+    for name, length in lengths.items():
+        expected = sizes[layout[name][1]]
+        _expect(length == expected, f"{name} has {length} values, expected {expected}")
+    # A few nodes cannot need much more.
+    _expect(n_trees <= n_nodes, f"{n_trees} trees of {n_nodes} nodes")
+    _expect(n_values <= n_nodes * n_outputs, f"{n_values} values for {n_nodes} nodes of {n_outputs} outputs")
+    _expect(n_words <= n_nodes * _MOST_CATEGORY_WORDS, f"{n_words} words of categories for {n_nodes} nodes")
+    _expect(n_gain_features <= n_nodes, f"gains of {n_gain_features} features for {n_nodes} nodes")
+
+
+def _check_layout(arrays: Arrays) -> None:
+    """Names, dtypes and sizes."""
+    layout = LAYOUT | OPTIONAL
+    for name, array in arrays.items():
+        _expect(name in layout, f"there is no array {name!r:.80}")
+        dtype = layout[name][0]
+        _expect(array.ndim == 1 and array.dtype == dtype, f"{name} must be a vector of {dtype.__name__}")
+    _expect(len(arrays.get("shape", ())) == 3, "shape must hold 3 numbers")
+    n_features, n_outputs, trees_per_round = (int(v) for v in arrays["shape"])
+    check_sizes({name: len(array) for name, array in arrays.items()}, n_outputs)
+    _expect(1 <= n_features <= MOST_FEATURES, f"{n_features} features; at most {MOST_FEATURES:,} are allowed")
     _expect(
-        trees_per_round in (1, n_outputs) and n_trees % trees_per_round == 0, "trees do not fill whole rounds"
+        trees_per_round in (1, n_outputs) and len(arrays["tree_output"]) % trees_per_round == 0,
+        "trees do not fill whole rounds",
     )
 
 
@@ -116,9 +142,11 @@ def _check_values(arrays: Arrays) -> None:
 
 def _check_trees(arrays: Arrays) -> None:
     """Where each tree begins, and the outputs it adds to."""
-    begin = arrays["node_begin"]
-    _expect(begin[0] == 0 and begin[-1] == len(arrays["feature"]), "the trees do not cover the nodes")
-    _expect(np.diff(begin) > 0, "a tree has no nodes")
+    begin, n_nodes = arrays["node_begin"], len(arrays["feature"])
+    # Ranges first: differences of hostile numbers wrap around.
+    _expect((begin >= 0) & (begin <= n_nodes), "a tree begins outside of the nodes")
+    _expect(begin[0] == 0 and begin[-1] == n_nodes, "the trees do not cover the nodes")
+    _expect(begin[:-1] < begin[1:], "a tree has no nodes")
     output, width = arrays["tree_output"].astype(np.int64), arrays["tree_width"].astype(np.int64)
     _expect(
         (output >= 0) & (width >= 1) & (output + width <= arrays["shape"][1]),
@@ -165,11 +193,12 @@ def _check_leaves(arrays: Arrays) -> None:
     width = np.repeat(arrays["tree_width"].astype(np.int64), np.diff(arrays["node_begin"]))[leaf]
     # Written so that no hostile number can overflow.
     _expect((first >= 0) & (first <= len(arrays["values"]) - width), "a leaf's values are out of range")
+    _expect(arrays["value_begin"][~leaf] == -1, "a split has values")
 
 
 def _check_output_gains(arrays: Arrays) -> None:
     """The outputs' shares of the gains."""
     feature = arrays["gain_feature"]
     _expect((feature >= 0) & (feature < arrays["shape"][0]), "a gain is of a feature that does not exist")
-    _expect(np.diff(feature) > 0, "the features of the gains do not ascend")
+    _expect(feature[:-1] < feature[1:], "the features of the gains do not ascend")
     _expect(np.isfinite(arrays["output_gain"]), "an output's gain is not finite")

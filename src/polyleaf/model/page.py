@@ -31,6 +31,7 @@ FORMAT_VERSION = 2  # 1 had no splits by categories
 
 _PAIRS = "pairs"  # a parameter that is a dict is stored as {"pairs": [[key, value], ...]}
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_MOST_CLASS_CHARACTERS = 2**26
 _CLASS_DTYPES = ("str", "object", "bool", *_INTEGERS, "float16", "float32", "float64")
 
 
@@ -167,6 +168,12 @@ def read_page(page: Mapping[str, Any], arrays: Mapping[str, Array]) -> SavedMode
     return SavedModel(kind, params, fitted, note)
 
 
+def n_outputs_of(page: Mapping[str, Any]) -> int:
+    """Return how many outputs a page says there are."""
+    n_outputs: int = _entry(page, "n_outputs", int)
+    return n_outputs
+
+
 def _entry(page: Mapping[str, Any], name: str, kind: type) -> Any:
     value = page.get(name)
     if type(value) is not kind:  # bool is no int here
@@ -267,6 +274,12 @@ def _classes(entry: Mapping[str, Any]) -> Array:
         raise ValueError(f"its classes are not all of the type {held.__name__} that the dtype {dtype} needs.")
     if is_float:
         values = [float.fromhex(value) for value in values]
+    elif is_text and len(values) * (longest := max(map(len, values))) > _MOST_CLASS_CHARACTERS:
+        # Words of an array all take the room of the longest.
+        raise ValueError(
+            f"its {len(values):,} classes of up to {longest:,} characters are too long; at most "
+            f"{_MOST_CLASS_CHARACTERS:,} characters are allowed in all, each counted as long as the longest."
+        )
     with np.errstate(over="ignore"):
         classes = np.array(values, dtype=dtype)  # an integer that does not fit raises
     if is_float and classes.tolist() != values:

@@ -416,7 +416,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         Threads(),
         None,
         "Number of threads. None: as many as OpenMP would use. -1: all processors, -2: all but one, and so "
-        "on. The result does not depend on it.",
+        "on. The result does not depend on it. Of a model file, at most the number of cores counts.",
     ),
     Parameter(
         "random_state",
