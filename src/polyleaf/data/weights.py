@@ -16,12 +16,15 @@ import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_total, check_weights
 from polyleaf.data.sums import group_sums
+from polyleaf.data.target_frames import read_target_input
 from polyleaf.data.targets import TargetCoding
 from polyleaf.params.combinations import refused
 from polyleaf.params.situation import Situation
 
 Cells = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
+
+_HOW_MANY_TO_NAME = 5
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,73 @@ class Weights:
 
 def _none_if_ones(weight: FloatArray) -> FloatArray | None:
     return None if (weight == 1).all() else weight
+
+
+def weights_by_name(
+    weight: Any, columns: Sequence[str] | None, name: str, given: Sequence[Any] | None = None
+) -> FloatArray | None:
+    """Return weights with one column for each of those of y, in their order.
+
+    Weights without names, and those of rows, are returned as they are, unless `given` has another order.
+
+    Parameters
+    ----------
+    weight : Any
+        As the user gave it; a data frame or a dict of arrays has names.
+    columns : sequence of str or None
+        Of y, as they are used; None: they have no names.
+    name : str
+        What errors call the weights.
+    given : sequence or None, default=None
+        All columns of y in the order in which the user gave them, which weights without names have, too.
+        None: `columns`.
+
+    Raises
+    ------
+    ValueError
+        When the names are others than those of y.
+    """
+    if weight is None:
+        return None
+    values, names = _weight_columns(weight, name)
+    if columns is None or values.ndim != 2:
+        return values
+    present = list(columns if given is None else given)
+    if names is None:
+        if len(columns) == values.shape[1] < len(present):  # those of y that are of use
+            present = [column for column in present if column in columns]
+        names = tuple(present) if len(present) == values.shape[1] else None
+    if names is None or len(columns) == 1 == len(names):
+        return values
+    wrong = [one for one in names if one not in present]
+    missing = [one for one in columns if one not in names]
+    if wrong or missing:
+        said = [f"it has {_named(wrong)}, which y does not have"] if wrong else []
+        said += [f"it lacks {_named(missing)}"] if missing else []
+        raise ValueError(
+            f"{name} must have a column for each column of y, with the same names ({_named(columns)}), in "
+            f"any order; {', and '.join(said)}."
+        )
+    return values[:, [names.index(column) for column in columns]]
+
+
+def _weight_columns(weight: Any, name: str) -> tuple[FloatArray, tuple[Any, ...] | None]:
+    """Return weights as an array, and the names of their columns."""
+    if not isinstance(weight, Mapping):
+        taken = read_target_input(weight, name)
+        return as_float64(taken.values, name), taken.names
+    if not weight:
+        raise ValueError(f"{name} is an empty dict; it must have a column for each column of y.")
+    parts = [as_float64(one, f"{name}[{label!r}]") for label, one in weight.items()]
+    for label, one in zip(weight, parts, strict=True):
+        if one.shape != (len(parts[0]),):
+            raise ValueError(f"{name}[{label!r}] has shape {one.shape}; all columns must be of one length.")
+    return np.column_stack(parts), tuple(weight)
+
+
+def _named(names: Sequence[Any]) -> str:
+    more = ", ..." if len(names) > _HOW_MANY_TO_NAME else ""
+    return ", ".join(map(repr, names[:_HOW_MANY_TO_NAME])) + more
 
 
 def check_cell_weights(weight: object, y: Array, name: str) -> FloatArray | None:

@@ -99,10 +99,11 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             The targets, the class labels, or a matrix of 0 and 1 with one column per label. NaN in a target
             or in a matrix of labels means "not observed": that cell takes no part in anything. The names of
             a frame's columns are kept in `target_names_`. Of a mixed model, a table with the columns that
-            `targets` names.
+            `targets` names, in any order; also classes may be missing there (None or NaN).
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of the rows, or of each target or label of each row, >= 0. A row of weight 0 is treated as
-            if it were not there, a cell of weight 0 as if it were not observed.
+            if it were not there, a cell of weight 0 as if it were not observed. Columns with names (a data
+            frame, or a dict of arrays) are matched with those of y by name, others by their order in y.
         eval_set : tuple (X, y), list of such tuples, or dict of name and tuple, default=None
             Tables on which `eval_metric` is computed after each round. The names are the keys of
             `evals_result_`; without names they are "validation_0", "validation_1", ...

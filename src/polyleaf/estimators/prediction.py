@@ -11,10 +11,11 @@ import scipy.sparse
 from polyleaf.data.category_values import Categories, category_codes
 from polyleaf.data.device_arrays import is_device_array, looked_up, on_host
 from polyleaf.data.inputs import Array, FloatArray, check_features, read_table, table_numbers
+from polyleaf.data.mixed_targets import CodedGroup
 from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.targets import Targets
-from polyleaf.losses import Loss
+from polyleaf.losses import Loss, LossDetails, make_link
 from polyleaf.metrics import make_metrics
 from polyleaf.model.forest import Forest
 from polyleaf.params.objectives import link_of
@@ -91,7 +92,52 @@ def score_of(
     metric: str, prediction: FloatArray, y: Any, sample_weight: Any, targets: Targets, coding: TargetCoding
 ) -> float:
     """Measure predictions of shape (rows, outputs) where targets were observed."""
-    values = targets.read(targets.take_apart(y, "y").values, len(prediction), "y", warn=False)
-    values, weight = targets.weighed(values, sample_weight, "sample_weight")
+    target = coding.named(targets.take_apart(y, "y"), "y")
+    values = targets.read(target.values, len(prediction), "y", warn=False)
+    values, weight = targets.weighed(values, sample_weight, "sample_weight", targets.columns(target))
     (measured,) = make_metrics(metric, default=metric, kind=coding.kind)
     return measured.function(coding.encode(values), prediction, weight)
+
+
+def score_of_group(
+    group: CodedGroup, raw: FloatArray, y: FloatArray, weight: FloatArray | None
+) -> float | None:
+    """Return what the plain estimator of a group's targets would call its score; of several quantiles, D2.
+
+    Parameters
+    ----------
+    group : CodedGroup
+        What the targets are.
+    raw : float64 ndarray of shape (rows, outputs)
+        Scores of the group.
+    y : float64 ndarray of shape (rows, columns)
+        Coded targets of the group.
+    weight : float64 ndarray of shape (rows,) or (rows, columns), or None
+        0 where nothing was observed.
+
+    Returns
+    -------
+    float or None
+        None: nothing was observed.
+    """
+    if weight is not None and not weight.any():
+        return None
+    coding, link = group.coding, make_link(group.objective, group.coding)
+    prediction = link.predict(np.ascontiguousarray(raw))
+    codes: Array = y
+    if coding.kind == "multiclass":
+        codes = y[:, 0].astype(np.int32)
+        own_weight = weight if weight is None or weight.ndim == 1 else weight[:, 0]
+    else:
+        own_weight = link.output_weights(weight)
+    if coding.levels is None or len(coding.levels) == 1:
+        (measured,) = make_metrics(
+            None, default="r2" if coding.kind == "regression" else "accuracy", kind=coding.kind
+        )
+        return measured.function(codes, prediction, own_weight)
+    details = LossDetails(quantile_levels=coding.levels)
+    (pinball,) = make_metrics(None, default="quantile", kind="regression", details=details)
+    constant = np.tile(link.base_score(codes, own_weight), (len(codes), 1))
+    best = pinball.function(codes, constant, own_weight)
+    loss = pinball.function(codes, prediction, own_weight)
+    return 1 - loss / best if best > 0 else float(loss == 0)

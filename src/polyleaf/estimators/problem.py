@@ -89,14 +89,15 @@ class RowReader:
         targets = self.targets
         table = read_table(self._estimator, given.X, reset=reset, name=given.X_name)
         y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
-        y, weight = targets.weighed(y, given.weight, given.weight_name)
+        columns = targets.columns(target)
+        y, weight = targets.weighed(y, given.weight, given.weight_name, columns)
         kept = rows_with_weight(weight)
         if reset:
             self.categories = self._learn_categories(table, kept, start)
         X = table_numbers(table, category_codes(table, self.categories))
         if kept is not None:
             X, y, weight = chosen_rows(X, kept), y[kept], None if weight is None else weight[kept]
-        refuse_unobserved(X.shape[0], weight if reset else None, given.y_name, targets.columns(target))
+        refuse_unobserved(X.shape[0], weight if reset else None, given.y_name, columns)
         # Training and evaluation read a sparse table column by column.
         return Rows(scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X, y, weight, kept)
 
@@ -148,8 +149,7 @@ class Problem:
 
     def evaluation(self, given: EvalInput) -> Dataset:
         """Return an evaluation set, read as the training rows were, on which the metrics can be measured."""
-        target = self.reader.targets.take_apart(given.y, given.y_name)
-        self.coding.check_names(target.names, given.y_name)
+        target = self.coding.named(self.reader.targets.take_apart(given.y, given.y_name), given.y_name)
         rows = self.reader.read(given, target, reset=False)
         weights = Weights.of(self.loss.output_weights(rows.weight))
         return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights)
@@ -239,7 +239,7 @@ def _coding(targets: Targets, target: TargetInput, rows: Rows, start: Start | No
     if start is None:
         return replace(targets.learn_coding(rows.y), names=target.names, frame=target.frame)
     coding = start.fitted.coding
-    coding.check_names(target.names, "y")
+    coding.named(target, "y")
     targets.check_continues(coding, start.source)
     return coding
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from polyleaf.data.inputs import Array
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.features import Features
 from polyleaf.growth.threads import effective_threads
@@ -41,18 +42,22 @@ def make_settings(
     A setting with the name of a parameter is that parameter, unless it is made here.
     """
     n_outputs = coding.n_outputs
+
+    def arranged(of_outputs: Array | None) -> Array | None:
+        return None if of_outputs is None else coding.arranged(of_outputs)
+
     made = {
         "sketch": resolve_sketch(params, loss_name, n_outputs),
         "sketch_size": params["sketch_size"] or DEFAULT_SKETCH_SIZE,
         "hessian": resolve_hessian(params, loss_name, n_outputs),
         "scale_targets": params.get("scale_targets", False),
-        "output_weight": output_weight_vector(params["output_weight"], n_outputs),
-        "base_score": base_score_vector(params["base_score"], n_outputs),
+        "output_weight": arranged(output_weight_vector(params["output_weight"], n_outputs)),
+        "base_score": arranged(base_score_vector(params["base_score"], n_outputs)),
         "categorical": features.categorical(),
         "seed": seed_of(params["random_state"]),
         "n_threads": effective_threads(_PLAIN["int | None"](params["n_jobs"])),
-        "monotone": monotone_signs(
-            params.get("monotone_constraints"), features.count, n_outputs, features.names
+        "monotone": arranged(
+            monotone_signs(params.get("monotone_constraints"), features.count, n_outputs, features.names)
         ),
         "interaction": interaction,
     }

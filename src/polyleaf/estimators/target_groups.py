@@ -13,12 +13,14 @@ from polyleaf.data.mixed_targets import (
     CodedGroup,
     MixedCoding,
     TargetColumns,
+    columns_of,
     mixed_coding,
     read_target_columns,
 )
+from polyleaf.data.tables import frame_kind
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
-from polyleaf.data.weights import check_cell_weights, set_unobserved_aside
+from polyleaf.data.weights import check_cell_weights, set_unobserved_aside, weights_by_name
 from polyleaf.estimators.targets import Targets
 from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.losses.grouped import GroupedLoss, LossGroup
@@ -30,22 +32,28 @@ class GroupedTargets(Targets):
     """The groups that the parameter `targets` names."""
 
     def take_apart(self, y: object, name: str) -> TargetInput:
-        """Return y as it is: its columns are taken by their names."""
-        return TargetInput(y)
+        """Return y as it is, since its columns are taken by their names, and which of them are of use."""
+        return TargetInput(y, columns_of(y, self._specs(), name), frame_kind(y))
 
     def columns(self, target: TargetInput) -> Sequence[str]:
-        """Return the columns of all groups."""
+        """Return the columns of all groups, in the order of the coded y."""
         return [column for spec in self._specs() for column in spec.columns]
 
     def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> TargetColumns:
         """Return the checked columns of each group."""
         return read_target_columns(y, self._specs(), n_rows, name, warn=warn)
 
-    def weighed(self, y: TargetColumns, weight: object, name: str) -> tuple[TargetColumns, FloatArray | None]:
-        """Return the columns without missing values, and the weights of rows or cells."""
+    def weighed(
+        self, y: TargetColumns, weight: object, name: str, columns: Sequence[str] | None
+    ) -> tuple[TargetColumns, FloatArray | None]:
+        """Return the columns without missing values, and the weights of rows or cells.
+
+        Weights of cells are matched by name; without names they are in the order of y.
+        """
         numbers = y.numbers()
-        _, weights = set_unobserved_aside(numbers, check_cell_weights(weight, numbers, name))
-        return y.without_missing(), weights
+        by_name = weights_by_name(weight, columns, name, y.present)
+        numbers, weights = set_unobserved_aside(numbers, check_cell_weights(by_name, numbers, name))
+        return y.settled(numbers, weights), weights
 
     def learn_coding(self, y: TargetColumns) -> TargetCoding:
         """Return the coding of each group."""
@@ -63,8 +71,8 @@ class GroupedTargets(Targets):
         for own, other in zip(ours, theirs, strict=False):
             if own != other:
                 raise ValueError(
-                    f"{source}: targets has the group {own!r} where that of the model is {other!r}; name, "
-                    "objective, columns, quantile levels and order must be the same."
+                    f"{source}: targets has the group {own!r} where that of the model is {other!r}; names, "
+                    "objectives, columns and quantile levels must be the same."
                 )
         if len(ours) != len(theirs):
             raise ValueError(f"{source}: targets has {len(ours)} groups, but the model has {len(theirs)}.")
@@ -120,10 +128,13 @@ class GroupedTargets(Targets):
                 return float("nan")
             return float(shares[seen] @ values[seen] * (shares.sum() / shares[seen].sum()))
 
-        return [*metrics, Metric("loss", False, watched)]
+        by_group = dict(zip((part.name for part in loss.groups), metrics, strict=True))
+        in_order = [by_group[name] for name in self._params["targets"]]
+        return [*in_order, Metric("loss", False, watched)]
 
     def _specs(self) -> tuple[TargetSpec, ...]:
-        return read_specs(self._params["targets"])
+        """Return the groups in the order of their names, in which `MixedCoding` has them."""
+        return tuple(sorted(read_specs(self._params["targets"]), key=lambda spec: spec.name))
 
     def _details_of_groups(self) -> dict[str, LossDetails]:
         return {spec.name: LossDetails.from_params(spec.details) for spec in self._specs()}
