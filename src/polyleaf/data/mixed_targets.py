@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.inputs import Array, FloatArray, Mask
 from polyleaf.data.tables import frame_kind, series_kind, whole_frame
 from polyleaf.data.target_frames import TargetInput, column_series, column_values
 from polyleaf.data.targets import (
@@ -28,7 +28,6 @@ from polyleaf.params.target_specs import TargetSpec
 
 TableKind = Literal["pandas", "polars", "pyarrow", "dict"]
 TABLE_KINDS: tuple[str, ...] = get_args(TableKind)
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,14 @@ from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.mixed_targets import CodedGroup, MixedCoding, make_table
 from polyleaf.data.tables import frame_kind
 from polyleaf.data.target_frames import TargetInput
+from polyleaf.data.weights import GroupClassWeight
 from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.prediction import decided, probabilities, score_of_group
 from polyleaf.estimators.target_groups import GroupedTargets
+from polyleaf.estimators.targets import EvalMetric
 from polyleaf.losses import make_link
 from polyleaf.model.fitted import FittedModel
-from polyleaf.params.constraints import InteractionConstraints
+from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
 from polyleaf.params.table import documented
 
 
@@ -98,9 +100,12 @@ class PolyleafMixed(BasePolyleaf):
         softmax_curvature: str = "p(1-p)",
         scale_targets: bool = True,
         loss_weight: Mapping[str, float] | None = None,
+        class_weight: GroupClassWeight = None,
         output_weight: Sequence[float] | FloatArray | None = None,
+        monotone_constraints: MonotoneConstraints | None = None,
         interaction_constraints: InteractionConstraints | None = None,
         early_stopping_rounds: int | None = None,
+        eval_metric: Mapping[str, EvalMetric | Sequence[EvalMetric] | None] | None = None,
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
         categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
@@ -136,9 +141,12 @@ class PolyleafMixed(BasePolyleaf):
         self.softmax_curvature = softmax_curvature
         self.scale_targets = scale_targets
         self.loss_weight = loss_weight
+        self.class_weight = class_weight
         self.output_weight = output_weight
+        self.monotone_constraints = monotone_constraints
         self.interaction_constraints = interaction_constraints
         self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
         self.callbacks = callbacks
         self.warm_start = warm_start
         self.categorical_features = categorical_features

@@ -13,12 +13,12 @@ import scipy.sparse
 from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import chosen_rows
-from polyleaf.data.inputs import Array, EvalInput, FloatArray, read_table, table_numbers
+from polyleaf.data.inputs import Array, EvalInput, FloatArray, Mask, read_table, table_numbers
 from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.tables import Table
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
-from polyleaf.data.weights import Mask, Weights, apply_class_weight, refuse_unobserved, rows_with_weight
+from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved, rows_with_weight
 from polyleaf.estimators.features import Features
 from polyleaf.estimators.settings import make_settings
 from polyleaf.estimators.targets import Targets
@@ -132,7 +132,7 @@ class Problem:
         Everything the boosting loop needs.
     kept : bool ndarray or None
         Which of the rows given are in `data`: those with any weight. None: all.
-    own_weight : float64 ndarray or None
+    own_weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
         Weights of the rows or cells of `data` without those of their classes.
     """
 
@@ -211,8 +211,8 @@ def read_problem(
         )
     )
     settings = make_settings(params, coding, loss.name, features, interaction)
+    targets.check_signs(settings.monotone, loss)
     codes = coding.encode(rows.y)
-    own_weight = loss.output_weights(rows.weight)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
     data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)))
     loss.check_targets(data.y, data.weights.whole(), given.y_name, training=True)
@@ -230,7 +230,7 @@ def read_problem(
         metrics=metrics,
         settings=settings,
         kept=rows.kept,
-        own_weight=own_weight,
+        own_weight=rows.weight,
     )
 
 

@@ -10,7 +10,7 @@ from polyleaf.data.inputs import Array
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.features import Features
 from polyleaf.growth.threads import effective_threads
-from polyleaf.params.constraints import InteractionGroups, monotone_signs
+from polyleaf.params.constraints import InteractionGroups, SignMatrix, monotone_signs
 from polyleaf.params.resolution import (
     base_score_vector,
     output_weight_vector,
@@ -56,9 +56,7 @@ def make_settings(
         "categorical": features.categorical(),
         "seed": seed_of(params["random_state"]),
         "n_threads": effective_threads(_PLAIN["int | None"](params["n_jobs"])),
-        "monotone": arranged(
-            monotone_signs(params.get("monotone_constraints"), features.count, n_outputs, features.names)
-        ),
+        "monotone": arranged(_signs(params["monotone_constraints"], coding, features)),
         "interaction": interaction,
     }
     taken: dict[str, Any] = {}
@@ -66,3 +64,10 @@ def make_settings(
         value = made[setting.name] if setting.name in made else params[setting.name]
         taken[setting.name] = _PLAIN[str(setting.type)](value) if str(setting.type) in _PLAIN else value
     return Settings(**taken)
+
+
+def _signs(constraints: Any, coding: TargetCoding, features: Features) -> SignMatrix | None:
+    """Return monotone constraints as signs, features x outputs in the order of y."""
+    if constraints is None:
+        return None
+    return monotone_signs(constraints, features.count, coding.columns_of_outputs(), features.names)

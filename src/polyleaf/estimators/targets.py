@@ -19,6 +19,7 @@ from polyleaf.data.targets import (
 from polyleaf.data.weights import check_cell_weights, set_unobserved_aside, weights_by_name
 from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.metrics import Metric, make_metrics
+from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.objectives import default_objective
 
 Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
@@ -79,6 +80,10 @@ class Targets(ABC):
             kind=coding.kind,
             parameters=self._params,
         )
+
+    def check_signs(self, signs: SignMatrix | None, loss: Loss) -> None:
+        """Raise ValueError for monotone constraints, features x outputs, on outputs without an order."""
+        return
 
     def saved_loss(self, loss: Loss) -> str:
         """Return what a model file calls the loss."""
