@@ -86,8 +86,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         'The groups of targets: names, and what they are. "regression", "binary" (two classes, one output), '
         '"multiclass" (one output per class) or the name of an objective ("huber", "poisson", ...); or a '
         'dict with "kind" or "objective" and, where needed, "columns" (of y; otherwise the one called '
-        'like the group; required for "multilabel": two columns or more of 0 and 1), and "huber_delta", '
-        '"quantile_levels" or "tweedie_power".',
+        'like the group; several for "multilabel", of 0 and 1, and for regression), and "huber_delta", '
+        '"quantile_levels" or "tweedie_power". Their order does not matter.',
         ("mixed",),
     ),
     Parameter(
