@@ -172,6 +172,15 @@ REFUSED: dict[str, Callable[[], object]] = {
     "cuda, group of quantiles": lambda: PolyleafMixed(
         {"a": "absolute_error", "b": "regression"}, device="cuda"
     ).fit(X, {"a": X[:, 1], "b": X[:, 2]}),
+    "class_weight, no classes": lambda: PolyleafMixed({"a": "regression"}, class_weight="balanced").fit(
+        X, {"a": X[:, 1]}
+    ),
+    "monotone, group of softmax": lambda: PolyleafMixed(
+        {"a": "regression", "b": "multiclass"}, monotone_constraints=[0, 1, 0, 0]
+    ).fit(X, {"a": X[:, 1], "b": CLASSES}),
+    "monotone, group of quantiles": lambda: PolyleafMixed(
+        {"a": "absolute_error", "b": "regression"}, monotone_constraints={1: {"a": 1}}
+    ).fit(X, {"a": X[:, 1], "b": X[:, 2]}),
     "cuda, colsample_bylevel": regressor(device="cuda", colsample_bylevel=0.5),
     "cuda, colsample_bynode": regressor(device="cuda", colsample_bynode=0.5),
     "cuda, many bins": regressor(device="cuda", max_bins=256),
@@ -322,11 +331,4 @@ def test_mixed_models_do_not_have_what_the_page_says() -> None:
     section = page.split("## What `PolyleafMixed` does not have")[1].split("##")[0]
     named = set(re.findall(r"`(\w+)`", section))
     known = parameters_of("mixed")
-    assert named - set(known) == {
-        "monotone_constraints",
-        "hessian",
-        "class_weight",
-        "eval_metric",
-        "sample_weight",
-    }
-    assert "loss_weight" in known
+    assert named - set(known) == {"hessian"}

@@ -32,6 +32,7 @@ from polyleaf.params.situation import Situation
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 # Cells looked at together when searching for infinities: bounds the memory of the temporary mask.
 _BLOCK_CELLS = 1 << 20

@@ -58,7 +58,9 @@ def read_target_input(y: Any, name: str) -> TargetInput:
     kind = series_kind(y)
     if kind is not None:
         label = getattr(y, "name", None)
-        return TargetInput(_column(y, kind), (label,) if isinstance(label, str) and label else None, kind)
+        return TargetInput(
+            column_values(y, kind), (label,) if isinstance(label, str) and label else None, kind
+        )
     kind = frame_kind(y)
     if kind is None:
         return TargetInput(y)
@@ -69,18 +71,16 @@ def read_target_input(y: Any, name: str) -> TargetInput:
     words = tuple(label for label in labels if isinstance(label, str))
     names = words if len(words) == len(labels) else None
     table = Table(name, kind, y, labels, names, np.zeros(len(labels), dtype=bool))
-    values = frame_numbers(table) if len(labels) > 1 else _column(table.column(0), kind)[:, np.newaxis]
+    values = frame_numbers(table) if len(labels) > 1 else column_values(table.column(0), kind)[:, np.newaxis]
     return TargetInput(values, names, kind)
 
 
-def _column(native: Any, kind: FrameKind) -> Array:
+def column_values(native: Any, kind: FrameKind) -> Array:
     """Return one column: numbers as numbers, anything else (labels, above all) as the library gives it."""
     if kind == "pandas":
         numbers = series_numbers(nw.from_native(native, series_only=True))
         return np.asarray(native) if numbers is None else numbers
-    if not hasattr(native, "chunks") and kind == "pyarrow":
-        native = importlib.import_module("pyarrow").chunked_array([native])
-    series = nw.from_native(native, series_only=True)
+    series = column_series(native, kind)
     numbers = series_numbers(series)
     if numbers is not None:
         return numbers
@@ -90,6 +90,14 @@ def _column(native: Any, kind: FrameKind) -> Array:
         array[:] = labels
         return array
     return np.asarray(series.to_numpy())
+
+
+def column_series(native: Any, kind: FrameKind) -> nw.Series[Any]:
+    """Return one column in the form that all libraries share."""
+    if not hasattr(native, "chunks") and kind == "pyarrow":
+        native = importlib.import_module("pyarrow").chunked_array([native])
+    series: nw.Series[Any] = nw.from_native(native, series_only=True)
+    return series
 
 
 # --- predictions as frames ---------------------------------------------------------------------------------

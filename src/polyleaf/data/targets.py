@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64
 from polyleaf.data.tables import FrameKind
+from polyleaf.data.target_frames import TargetInput
 from polyleaf.params.objectives import TargetKind
 
 # Sums and differences of targets stay within float64.
@@ -97,13 +98,22 @@ class TargetCoding:
         labels: Array = self._known_classes()[codes]
         return labels
 
-    def check_names(self, names: tuple[str, ...] | None, name: str) -> None:
-        """Raise when the columns of another y are named, but not as those of y in ``fit``."""
-        if names is not None and self.names is not None and self.ndim == 2 and names != self.names:
+    def named(self, y: TargetInput, name: str) -> TargetInput:
+        """Return another y with the names of ``fit`` where it has none.
+
+        Raises
+        ------
+        ValueError
+            When it has names, but not those of y in ``fit``.
+        """
+        if y.names is None:
+            return replace(y, names=self.names)
+        if self.names is not None and self.ndim == 2 and y.names != self.names:
             raise ValueError(
-                f"{name} has the columns {_some(names)}, but y had {_some(self.names)} in fit; both must "
+                f"{name} has the columns {_some(y.names)}, but y had {_some(self.names)} in fit; both must "
                 "have the same names in the same order."
             )
+        return y
 
     def columns_of_predictions(self) -> tuple[str, ...]:
         """Return what to call the columns of ``predict`` in a frame."""
@@ -116,6 +126,20 @@ class TargetCoding:
             word = "target" if self.kind == "regression" else "label"
             names = tuple(f"{word}_{j}" for j in range(self.width))
         return tuple(self.output_names(names))
+
+    def columns_of_outputs(self) -> tuple[str, ...]:
+        """Return what to call the raw scores: the predictions, or the classes (of two: the second)."""
+        if self.kind in ("regression", "multilabel"):
+            return self.columns_of_predictions()
+        return self.columns_of_probabilities()[-self.n_outputs :]
+
+    def arranged(self, values: Array) -> Array:
+        """Return values of outputs, along the last axis in the order of y, in that of the outputs."""
+        return values
+
+    def in_order_of_y(self, values: Array) -> Array:
+        """Return values of outputs, along the last axis, in the order of y."""
+        return values
 
     def columns_of_probabilities(self) -> tuple[str, ...]:
         """Return what to call the columns of ``predict_proba`` in a frame: the classes, or the labels."""
@@ -195,7 +219,7 @@ def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) 
     if scipy.sparse.issparse(y):
         sparse_labels: Array = _checked_sparse_indicator(y, n_rows, name)
         return sparse_labels
-    labels = _label_array(y, name)
+    labels = label_array(y, name)
     _check_shape(labels, n_rows, name)
     if labels.ndim == 2 and labels.shape[1] > 1:
         return _checked_indicator(labels, name)
@@ -220,6 +244,21 @@ def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) 
     return labels if labels.dtype.isnative else labels.astype(labels.dtype.newbyteorder("="))
 
 
+def read_indicator(y: Array, n_rows: int, name: str = "y") -> Array:
+    """Return a matrix of 0 and 1, of which NaN is a label that was not observed; also of one column."""
+    _check_shape(y, n_rows, name)
+    return _checked_indicator(y, name)
+
+
+def missing_labels(labels: Array) -> npt.NDArray[np.bool_]:
+    """Return which labels are None, NaN, or pandas' NA."""
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    if labels.dtype.kind != "O":
+        return np.zeros(len(labels), dtype=bool)
+    return np.fromiter(map(_is_missing, labels.tolist()), dtype=bool, count=len(labels))
+
+
 def _refuse_missing_argument(y: object, name: str) -> None:
     if y is None:
         raise ValueError(f"The estimator requires y to be passed, but the target {name} is None.")
@@ -241,7 +280,7 @@ def _place(index: Iterable[int]) -> str:
     return f"row {row}" + "".join(f", column {j}" for j in column)
 
 
-def _label_array(y: object, name: str) -> Array:
+def label_array(y: object, name: str) -> Array:
     """Return labels as an array; strings and missing values keep their Python types."""
     if np.ma.is_masked(y):
         raise ValueError(f"{name} is a masked array with masked (missing) entries, which are not allowed.")
@@ -259,9 +298,10 @@ def _label_array(y: object, name: str) -> Array:
 
 def _checked_indicator(labels: Array, name: str) -> Array:
     """Return a matrix of labels, all 0 or 1, or NaN: not observed."""
+    many = "1 column" if labels.shape[1] == 1 else f"{labels.shape[1]} columns"
     if labels.dtype.kind not in "biufO":
         raise ValueError(
-            f"{name} has {labels.shape[1]} columns of dtype {labels.dtype}; several labels per row must be "
+            f"{name} has {many} of dtype {labels.dtype}; several labels per row must be "
             "given as a matrix of 0 and 1."
         )
     if labels.dtype.kind == "b":
@@ -273,7 +313,7 @@ def _checked_indicator(labels: Array, name: str) -> Array:
     if not right.all():
         place = np.argwhere(~right)[0]
         raise ValueError(
-            f"{name} has {labels.shape[1]} columns, so it must be a matrix of 0 and 1 (one column per "
+            f"{name} has {many}, so it must be a matrix of 0 and 1 (one column per "
             f"label); got {matrix[tuple(place)]!r} in {_place(place)}."
         )
     return matrix

@@ -14,14 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from polyleaf.data.inputs import Array, FloatArray, as_float64, check_total, check_weights
+from polyleaf.data.inputs import Array, FloatArray, Mask, as_float64, check_total, check_weights
+from polyleaf.data.mixed_targets import MixedCoding
 from polyleaf.data.sums import group_sums
+from polyleaf.data.target_frames import read_target_input
 from polyleaf.data.targets import TargetCoding
-from polyleaf.params.combinations import refused
+from polyleaf.params.combinations import check, refused
 from polyleaf.params.situation import Situation
 
 Cells = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
+
+_HOW_MANY_TO_NAME = 5
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,73 @@ class Weights:
 
 def _none_if_ones(weight: FloatArray) -> FloatArray | None:
     return None if (weight == 1).all() else weight
+
+
+def weights_by_name(
+    weight: Any, columns: Sequence[str] | None, name: str, given: Sequence[Any] | None = None
+) -> FloatArray | None:
+    """Return weights with one column for each of those of y, in their order.
+
+    Weights without names, and those of rows, are returned as they are, unless `given` has another order.
+
+    Parameters
+    ----------
+    weight : Any
+        As the user gave it; a data frame or a dict of arrays has names.
+    columns : sequence of str or None
+        Of y, as they are used; None: they have no names.
+    name : str
+        What errors call the weights.
+    given : sequence or None, default=None
+        All columns of y in the order in which the user gave them, which weights without names have, too.
+        None: `columns`.
+
+    Raises
+    ------
+    ValueError
+        When the names are others than those of y.
+    """
+    if weight is None:
+        return None
+    values, names = _weight_columns(weight, name)
+    if columns is None or values.ndim != 2:
+        return values
+    present = list(columns if given is None else given)
+    if names is None:
+        if len(columns) == values.shape[1] < len(present):  # those of y that are of use
+            present = [column for column in present if column in columns]
+        names = tuple(present) if len(present) == values.shape[1] else None
+    if names is None or len(columns) == 1 == len(names):
+        return values
+    wrong = [one for one in names if one not in present]
+    missing = [one for one in columns if one not in names]
+    if wrong or missing:
+        said = [f"it has {_named(wrong)}, which y does not have"] if wrong else []
+        said += [f"it lacks {_named(missing)}"] if missing else []
+        raise ValueError(
+            f"{name} must have a column for each column of y, with the same names ({_named(columns)}), in "
+            f"any order; {', and '.join(said)}."
+        )
+    return values[:, [names.index(column) for column in columns]]
+
+
+def _weight_columns(weight: Any, name: str) -> tuple[FloatArray, tuple[Any, ...] | None]:
+    """Return weights as an array, and the names of their columns."""
+    if not isinstance(weight, Mapping):
+        taken = read_target_input(weight, name)
+        return as_float64(taken.values, name), taken.names
+    if not weight:
+        raise ValueError(f"{name} is an empty dict; it must have a column for each column of y.")
+    parts = [as_float64(one, f"{name}[{label!r}]") for label, one in weight.items()]
+    for label, one in zip(weight, parts, strict=True):
+        if one.shape != (len(parts[0]),):
+            raise ValueError(f"{name}[{label!r}] has shape {one.shape}; all columns must be of one length.")
+    return np.column_stack(parts), tuple(weight)
+
+
+def _named(names: Sequence[Any]) -> str:
+    more = ", ..." if len(names) > _HOW_MANY_TO_NAME else ""
+    return ", ".join(map(repr, names[:_HOW_MANY_TO_NAME])) + more
 
 
 def check_cell_weights(weight: object, y: Array, name: str) -> FloatArray | None:
@@ -151,10 +221,14 @@ def refuse_unobserved(
 # --- weights of classes ------------------------------------------------------------------------------------
 
 ClassWeight = str | Mapping[Any, float] | Sequence[Mapping[Any, float]] | None
+GroupClassWeight = str | Mapping[str, ClassWeight] | None
 
 
 def apply_class_weight(
-    class_weight: ClassWeight, y: Array, coding: TargetCoding, weight: FloatArray | None
+    class_weight: ClassWeight | GroupClassWeight,
+    y: Array,
+    coding: TargetCoding,
+    weight: FloatArray | None,
 ) -> FloatArray | None:
     """Return the weights times those of the classes of y.
 
@@ -163,20 +237,54 @@ def apply_class_weight(
     class_weight : "balanced", dict, list of dict, or None
         "balanced": classes (of each label: 0 and 1) get the same total weight. A dict has the weight of each
         class; those it does not name have 1. Several labels: one dict for all of them or a list of dicts.
+        Of groups of targets: "balanced", or a dict with one of these for each group.
     y : ndarray
         As `coding` encodes it.
     coding : TargetCoding
         What y is.
-    weight : float64 ndarray of shape (rows,) or (rows, labels), or None
+    weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
         So far.
     """
     with np.errstate(over="ignore"):
-        weights = _times_classes(class_weight, y, coding, weight)
+        if isinstance(coding, MixedCoding) and class_weight is not None:
+            weights: FloatArray | None = _times_groups(class_weight, y, coding, weight)
+        else:
+            weights = _times_classes(class_weight, y, coding, weight)
     return check_total(weights, "class_weight times sample_weight") if class_weight is not None else weights
 
 
+def _times_groups(class_weight: Any, y: Array, coding: MixedCoding, weight: FloatArray | None) -> FloatArray:
+    """Return weights of cells times those of the classes of each group that `class_weight` is for."""
+    names = [group.name for group in coding.groups if group.coding.kind != "regression"]
+    if not names:
+        raise refused(Situation({"class_weight": class_weight}, kind="regression"))
+    each = dict.fromkeys(names, class_weight) if isinstance(class_weight, str) else class_weight
+    for name in each:
+        if name not in names:
+            raise ValueError(
+                f"class_weight has {name!r}, but the groups of classes and labels are {_named(names)}."
+            )
+    cells = np.ones(y.shape)
+    if weight is not None:
+        cells *= weight[:, np.newaxis] if weight.ndim == 1 else weight
+    for group, columns, _ in coding.slices():
+        wanted, name = each.get(group.name), f"class_weight[{group.name!r}]"
+        if wanted is None:
+            continue
+        check(Situation({"class_weight": wanted}, kind=group.coding.kind))
+        own = cells[:, columns.start] if group.has_classes else cells[:, columns]
+        weighed = _times_classes(wanted, y[:, columns], group.coding, own, name)
+        assert weighed is not None
+        cells[:, columns] = weighed.reshape(len(y), -1)
+    return cells
+
+
 def _times_classes(
-    class_weight: ClassWeight, y: Array, coding: TargetCoding, weight: FloatArray | None
+    class_weight: Any,
+    y: Array,
+    coding: TargetCoding,
+    weight: FloatArray | None,
+    name: str = "class_weight",
 ) -> FloatArray | None:
     if class_weight is None:
         return weight
@@ -184,12 +292,12 @@ def _times_classes(
     assert classes is not None
     if coding.kind != "multilabel":
         codes = (y[:, 0] if y.ndim == 2 else y).astype(np.intp)
-        factors = _factors(class_weight, classes, codes, weight, "class_weight")
+        factors = _factors(class_weight, classes, codes, weight, name)
         return factors[codes] if weight is None else weight * factors[codes]
     if isinstance(class_weight, list | tuple):
         if len(class_weight) != coding.width:
             raise ValueError(
-                f"class_weight has {len(class_weight)} entries, but y has {coding.width} labels; it must "
+                f"{name} has {len(class_weight)} entries, but y has {coding.width} labels; it must "
                 "have one for each."
             )
         each: Sequence[Any] = class_weight
@@ -199,7 +307,7 @@ def _times_classes(
     for j, wanted in enumerate(each):
         codes = y[:, j].astype(np.intp)
         own = weight if weight is None or weight.ndim == 1 else weight[:, j]
-        factors = _factors(wanted, classes, codes, own, f"class_weight of label {j}")
+        factors = _factors(wanted, classes, codes, own, f"{name} of label {j}")
         result[:, j] = factors[codes] if own is None else own * factors[codes]
     return result
 

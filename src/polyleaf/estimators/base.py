@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -99,10 +100,11 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             The targets, the class labels, or a matrix of 0 and 1 with one column per label. NaN in a target
             or in a matrix of labels means "not observed": that cell takes no part in anything. The names of
             a frame's columns are kept in `target_names_`. Of a mixed model, a table with the columns that
-            `targets` names.
+            `targets` names, in any order; also classes may be missing there (None or NaN).
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of the rows, or of each target or label of each row, >= 0. A row of weight 0 is treated as
-            if it were not there, a cell of weight 0 as if it were not observed.
+            if it were not there, a cell of weight 0 as if it were not observed. Columns with names (a data
+            frame, or a dict of arrays) are matched with those of y by name, others by their order in y.
         eval_set : tuple (X, y), list of such tuples, or dict of name and tuple, default=None
             Tables on which `eval_metric` is computed after each round. The names are the keys of
             `evals_result_`; without names they are "validation_0", "validation_1", ...
@@ -206,11 +208,17 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """
         self._check_is_fitted()
         self._check_param("importance_type")
-        return self.get_importance(self.importance_type, normalize=True)
+        shares: FloatArray = self.get_importance(self.importance_type, normalize=True)
+        return shares
 
     def get_importance(
-        self, kind: str = "gain", per_output: bool = False, normalize: bool = False
-    ) -> FloatArray:
+        self,
+        kind: str = "gain",
+        per_output: bool = False,
+        normalize: bool = False,
+        *,
+        as_frame: bool = False,
+    ) -> Any:
         """Return how much the trees use each feature, up to the best round.
 
         Parameters
@@ -223,10 +231,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             of them gains (which may be less than 0); its cover and number count for each output of its tree.
         normalize : bool, default=False
             Whether to divide by the sum over all features (and outputs).
+        as_frame : bool, default=False
+            Whether to return a pandas DataFrame with names: a row for each feature (its number where it has
+            no name), a column for each output, or one called `kind`.
 
         Returns
         -------
-        ndarray of shape (n_features,) or (n_features, n_outputs)
+        ndarray of shape (n_features,) or (n_features, n_outputs), or DataFrame
+            Outputs are in the order of y. In a frame they are called like its columns, those of classes like
+            these; of a mixed model, "grade=a" and so on for the classes of a column "grade".
 
         Raises
         ------
@@ -238,10 +251,19 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         parameters_of(self._kind)["importance_type"].rule.check("kind", kind)
         Boolean().check("per_output", per_output)
         Boolean().check("normalize", normalize)
+        Boolean().check("as_frame", as_frame)
         compute = output_importance if per_output else importance
         found = compute(self._forest, kind, self.best_iteration_ + 1)
         total = found.sum()
-        return found / total if normalize and total > 0 else found
+        if normalize and total > 0:
+            found = found / total
+        if per_output:
+            found = self._coding.in_order_of_y(found)
+        if not as_frame:
+            return found
+        columns = self._coding.columns_of_outputs() if per_output else (kind,)
+        pandas = import_module("pandas")
+        return pandas.DataFrame(found, index=getattr(self, "feature_names_in_", None), columns=list(columns))
 
     def apply(self, X: Any, *, n_rounds: int | None = None) -> npt.NDArray[np.int32]:
         """Return the leaf that each row reaches in each tree.

@@ -140,7 +140,7 @@ def cv(
 
     problem = read_problem(estimator, params, training_rows(X, y, sample_weight))
     data, settings, measured = problem.data, problem.settings, problem.metrics
-    check_measured(measured, replace(data, weights=Weights.of(problem.own_weight)), "y")
+    check_measured(measured, replace(data, weights=_weights(problem, problem.own_weight)), "y")
     folds = _read_folds(cv, X, y, groups, _num_samples(X), is_classifier(estimator))
     folds = [(_among(train, problem.kept), _among(test, problem.kept)) for train, test in folds]
     for i, fold in enumerate(folds):
@@ -151,8 +151,8 @@ def cv(
     def make_runs() -> Iterator[Run]:
         matrix = bin_data(data, settings)
         for i, (train, test) in enumerate(folds):
-            training = _part(data, train, own_weight=_balanced(problem, train))
-            unseen = replace(_part(data, test, _taken(problem.own_weight, test)), name=_SET_NAME)
+            training = _part(problem, train, _balanced(problem, train))
+            unseen = replace(_part(problem, test, _taken(problem.own_weight, test)), name=_SET_NAME)
             whole = training.weights.whole()
             refuse_unobserved(len(train), whole, f"y of the train rows of fold {i}")
             problem.loss.check_targets(training.y, whole, f"y of the train rows of fold {i}", training=True)
@@ -203,9 +203,15 @@ def _best(means: FloatArray, greater_is_better: bool) -> int:
     return int(np.argmin(np.where(np.isnan(values), np.inf, values)))
 
 
-def _part(data: Dataset, rows: Indices, own_weight: FloatArray | None) -> Dataset:
+def _part(problem: Problem, rows: Indices, own_weight: FloatArray | None) -> Dataset:
     """Return some rows, with these weights, as a data set of their own."""
-    return Dataset(data.name, data.X[rows], data.y[rows], Weights.of(own_weight))
+    data = problem.data
+    return Dataset(data.name, data.X[rows], data.y[rows], _weights(problem, own_weight))
+
+
+def _weights(problem: Problem, weight: FloatArray | None) -> Weights:
+    """Return weights of rows or of the columns of y as those of outputs."""
+    return Weights.of(problem.loss.output_weights(weight))
 
 
 def _taken(weight: FloatArray | None, rows: Indices) -> FloatArray | None:

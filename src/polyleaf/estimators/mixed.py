@@ -10,12 +10,16 @@ import numpy as np
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.mixed_targets import CodedGroup, MixedCoding, make_table
+from polyleaf.data.tables import frame_kind
+from polyleaf.data.target_frames import TargetInput
+from polyleaf.data.weights import GroupClassWeight
 from polyleaf.estimators.base import BasePolyleaf
-from polyleaf.estimators.prediction import decided, probabilities
+from polyleaf.estimators.prediction import decided, probabilities, score_of_group
 from polyleaf.estimators.target_groups import GroupedTargets
+from polyleaf.estimators.targets import EvalMetric
 from polyleaf.losses import make_link
 from polyleaf.model.fitted import FittedModel
-from polyleaf.params.constraints import InteractionConstraints
+from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
 from polyleaf.params.table import documented
 
 
@@ -38,8 +42,11 @@ class PolyleafMixed(BasePolyleaf):
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, when `X` had any.
+    target_names_ : ndarray of str
+        Columns of y that are predicted, in the order of y.
     n_outputs_ : int
-        Number of raw scores per row, of all groups.
+        Number of raw scores per row, of all groups: in the order of y, one for each column, but one for each
+        class of three and more (or of a "multiclass" target), and for each level of quantiles.
     n_estimators_ : int
         Number of rounds done.
     best_iteration_ : int
@@ -93,9 +100,12 @@ class PolyleafMixed(BasePolyleaf):
         softmax_curvature: str = "p(1-p)",
         scale_targets: bool = True,
         loss_weight: Mapping[str, float] | None = None,
+        class_weight: GroupClassWeight = None,
         output_weight: Sequence[float] | FloatArray | None = None,
+        monotone_constraints: MonotoneConstraints | None = None,
         interaction_constraints: InteractionConstraints | None = None,
         early_stopping_rounds: int | None = None,
+        eval_metric: Mapping[str, EvalMetric | Sequence[EvalMetric] | None] | None = None,
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
         categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
@@ -131,9 +141,12 @@ class PolyleafMixed(BasePolyleaf):
         self.softmax_curvature = softmax_curvature
         self.scale_targets = scale_targets
         self.loss_weight = loss_weight
+        self.class_weight = class_weight
         self.output_weight = output_weight
+        self.monotone_constraints = monotone_constraints
         self.interaction_constraints = interaction_constraints
         self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
         self.callbacks = callbacks
         self.warm_start = warm_start
         self.categorical_features = categorical_features
@@ -153,12 +166,13 @@ class PolyleafMixed(BasePolyleaf):
 
     def _take(self, fitted: FittedModel) -> None:
         super()._take(fitted)
-        assert isinstance(fitted.coding, MixedCoding)
-        self.classes_ = {
+        classes = {
             group.name: group.coding.classes
-            for group in fitted.coding.groups
-            if group.coding.kind in ("multiclass", "binary") and group.coding.classes is not None
+            for group in self._mixed_coding().groups
+            if group.has_classes and group.coding.classes is not None
         }
+        in_order = self._mixed_coding().groups_in_order()
+        self.classes_ = {name: classes[name] for name in in_order if name in classes}
 
     def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:
         """Predict all targets.
@@ -173,17 +187,16 @@ class PolyleafMixed(BasePolyleaf):
         Returns
         -------
         data frame, table or dict
-            What y was in ``fit`` (a dict where its library is not installed), with the columns of y in the
-            order of `targets`. Classes are decoded, labels 0 or 1. Several quantiles of a column "a" are
-            columns "a_q0.1", "a_q0.9" and so on, ascending in every row.
+            Of the kind of `X` (pandas: with its index) if that is a frame, otherwise what y was in ``fit`` (a
+            dict where its library is not installed). It has the columns of y that `targets` names, in the
+            order of y. Classes are decoded, labels 0 or 1. Several quantiles of a column "a" are columns
+            "a_q0.1", "a_q0.9" and so on, ascending in every row.
         """
-        raw = on_host(self._raw(X, n_rounds))
-        columns: dict[str, Array] = {}
-        for group, scores in self._of_groups(raw):
-            columns.update(_columns_of(group, scores))
-        coding = self._coding
-        assert isinstance(coding, MixedCoding)
-        return make_table(columns, coding.table, X.index if hasattr(X, "iloc") else None)
+        return self._predictions(X, on_host(self._raw(X, n_rounds)))
+
+    def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[Any]:
+        """Return an iterator over the predictions after each round; parameters as in `predict`."""
+        return (self._predictions(X, raw) for raw in self._staged_raw(X, n_rounds))
 
     def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> dict[str, FloatArray]:
         """Predict the probabilities of classes and labels; parameters as in `predict`.
@@ -195,16 +208,70 @@ class PolyleafMixed(BasePolyleaf):
             `classes_`, or (n_rows, n_labels).
         """
         raw = on_host(self._raw(X, n_rounds))
-        return {
+        found = {
             group.name: _probabilities_of(group, scores)
             for group, scores in self._of_groups(raw)
             if group.coding.kind != "regression"
         }
+        return {name: found[name] for name in self._mixed_coding().groups_in_order() if name in found}
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the mean over the groups of targets of what a plain estimator of each would score.
+
+        That is the accuracy of classes, the share of rows whose labels are all right, and R2, the mean over
+        the columns of a group; of quantiles it is D2, the share of the pinball loss of
+        the best constants that is gone. Cells that are missing or have no weight do not count, nor do groups
+        without any others.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            The features.
+        y : data frame, table or dict
+            The targets, as in ``fit``.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
+            Weights of rows or cells, the latter by name where they have names.
+        """
+        raw = on_host(self._raw(X, None))
+        coding = self._mixed_coding()
+        groups = {
+            group.name: {"kind": group.coding.kind, "columns": group.columns} for group in coding.groups
+        }
+        targets = GroupedTargets({"targets": groups})
+        values = targets.read(y, len(raw), "y", warn=False)
+        values, weight = targets.weighed(
+            values, sample_weight, "sample_weight", targets.columns(TargetInput(y))
+        )
+        codes = coding.encode(values)
+        scores = [
+            score_of_group(
+                group,
+                raw[:, outputs],
+                codes[:, columns],
+                weight if weight is None or weight.ndim == 1 else weight[:, columns],
+            )
+            for group, columns, outputs in coding.slices()
+        ]
+        found = [score for score in scores if score is not None]
+        if not found:
+            raise ValueError("y holds no observation: all of it is missing, or has weight 0.")
+        return float(np.mean(found))
+
+    def _mixed_coding(self) -> MixedCoding:
+        assert isinstance(self._coding, MixedCoding)
+        return self._coding
+
+    def _predictions(self, X: Any, raw: FloatArray) -> Any:
+        """Return what raw scores say about the targets, as a table."""
+        coding, columns = self._mixed_coding(), {}
+        for group, scores in self._of_groups(raw):
+            columns.update(_columns_of(group, scores))
+        in_order = {name: columns[name] for name in coding.columns_of_predictions()}
+        kind = frame_kind(X)
+        return make_table(in_order, kind or coding.table, X.index if kind == "pandas" else None)
 
     def _of_groups(self, raw: FloatArray) -> Iterator[tuple[CodedGroup, FloatArray]]:
-        coding = self._coding
-        assert isinstance(coding, MixedCoding)
-        for group, _, outputs in coding.slices():
+        for group, _, outputs in self._mixed_coding().slices():
             yield group, raw[:, outputs]
 
 

@@ -11,10 +11,13 @@ import scipy.sparse
 from polyleaf.data.category_values import Categories, category_codes
 from polyleaf.data.device_arrays import is_device_array, looked_up, on_host
 from polyleaf.data.inputs import Array, FloatArray, check_features, read_table, table_numbers
+from polyleaf.data.mixed_targets import CodedGroup
 from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.targets import Targets
-from polyleaf.losses import Loss
+from polyleaf.losses import Loss, make_link
+from polyleaf.metrics import make_metrics
+from polyleaf.metrics.quantiles import d2_pinball
 from polyleaf.model.forest import Forest
 from polyleaf.params.objectives import link_of
 
@@ -90,6 +93,45 @@ def observed(
     y: Any, sample_weight: Any, n_rows: int, targets: Targets, coding: TargetCoding
 ) -> tuple[Any, FloatArray | None]:
     """Return coded targets, and weights that are 0 where a target was not observed."""
-    values = targets.read(targets.take_apart(y, "y").values, n_rows, "y", warn=False)
-    values, weight = targets.weighed(values, sample_weight, "sample_weight")
+    target = coding.named(targets.take_apart(y, "y"), "y")
+    values = targets.read(target.values, n_rows, "y", warn=False)
+    values, weight = targets.weighed(values, sample_weight, "sample_weight", targets.columns(target))
     return coding.encode(values), weight
+
+
+def score_of_group(
+    group: CodedGroup, raw: FloatArray, y: FloatArray, weight: FloatArray | None
+) -> float | None:
+    """Return what the plain estimator of a group's targets would call its score; of quantiles, D2.
+
+    Parameters
+    ----------
+    group : CodedGroup
+        What the targets are.
+    raw : float64 ndarray of shape (rows, outputs)
+        Scores of the group.
+    y : float64 ndarray of shape (rows, columns)
+        Coded targets of the group.
+    weight : float64 ndarray of shape (rows,) or (rows, columns), or None
+        0 where nothing was observed.
+
+    Returns
+    -------
+    float or None
+        None: nothing was observed.
+    """
+    if weight is not None and not weight.any():
+        return None
+    coding, link = group.coding, make_link(group.objective, group.coding)
+    prediction = link.predict(np.ascontiguousarray(raw))
+    codes: Array = y
+    if coding.kind == "multiclass":
+        codes = y[:, 0].astype(np.int32)
+        own_weight = weight if weight is None or weight.ndim == 1 else weight[:, 0]
+    else:
+        own_weight = link.output_weights(weight)
+    if coding.levels is not None:
+        return d2_pinball(y, prediction, weight, coding.levels)
+    name = "r2" if coding.kind == "regression" else "accuracy"
+    (measured,) = make_metrics(name, default=name, kind=coding.kind)
+    return float(measured.function(codes, prediction, own_weight))

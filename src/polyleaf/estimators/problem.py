@@ -13,12 +13,12 @@ import scipy.sparse
 from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import chosen_rows
-from polyleaf.data.inputs import Array, EvalInput, FloatArray, read_table, table_numbers
+from polyleaf.data.inputs import Array, EvalInput, FloatArray, Mask, read_table, table_numbers
 from polyleaf.data.sparse_tables import SparseTable
 from polyleaf.data.tables import Table
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
-from polyleaf.data.weights import Mask, Weights, apply_class_weight, refuse_unobserved, rows_with_weight
+from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved, rows_with_weight
 from polyleaf.estimators.features import Features
 from polyleaf.estimators.settings import make_settings
 from polyleaf.estimators.targets import Targets
@@ -90,14 +90,15 @@ class RowReader:
         targets = self.targets
         table = read_table(self._estimator, given.X, reset=reset, name=given.X_name)
         y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
-        y, weight = targets.weighed(y, given.weight, given.weight_name)
+        columns = targets.columns(target)
+        y, weight = targets.weighed(y, given.weight, given.weight_name, columns)
         kept = rows_with_weight(weight)
         if reset:
             self.categories = self._learn_categories(table, kept, start)
         X = table_numbers(table, category_codes(table, self.categories))
         if kept is not None:
             X, y, weight = chosen_rows(X, kept), y[kept], None if weight is None else weight[kept]
-        refuse_unobserved(X.shape[0], weight if reset else None, given.y_name, targets.columns(target))
+        refuse_unobserved(X.shape[0], weight if reset else None, given.y_name, columns)
         # Training and evaluation read a sparse table column by column.
         return Rows(scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X, y, weight, kept)
 
@@ -132,7 +133,7 @@ class Problem:
         Everything the boosting loop needs.
     kept : bool ndarray or None
         Which of the rows given are in `data`: those with any weight. None: all.
-    own_weight : float64 ndarray or None
+    own_weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
         Weights of the rows or cells of `data` without those of their classes.
     """
 
@@ -149,8 +150,7 @@ class Problem:
 
     def evaluation(self, given: EvalInput) -> Dataset:
         """Return an evaluation set, read as the training rows were, on which the metrics can be measured."""
-        target = self.reader.targets.take_apart(given.y, given.y_name)
-        self.coding.check_names(target.names, given.y_name)
+        target = self.coding.named(self.reader.targets.take_apart(given.y, given.y_name), given.y_name)
         rows = self.reader.read(given, target, reset=False)
         weights = Weights.of(self.loss.output_weights(rows.weight))
         return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights)
@@ -213,8 +213,8 @@ def read_problem(
         )
     )
     settings = make_settings(params, coding, loss.name, features, interaction)
+    targets.check_signs(settings.monotone, loss)
     codes = coding.encode(rows.y)
-    own_weight = loss.output_weights(rows.weight)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
     data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)))
     loss.check_targets(data.y, data.weights.whole(), given.y_name, training=True)
@@ -232,7 +232,7 @@ def read_problem(
         metrics=metrics,
         settings=settings,
         kept=rows.kept,
-        own_weight=own_weight,
+        own_weight=rows.weight,
     )
 
 
@@ -241,7 +241,7 @@ def _coding(targets: Targets, target: TargetInput, rows: Rows, start: Start | No
     if start is None:
         return replace(targets.learn_coding(rows.y), names=target.names, frame=target.frame)
     coding = start.fitted.coding
-    coding.check_names(target.names, "y")
+    coding.named(target, "y")
     targets.check_continues(coding, start.source)
     return coding
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from polyleaf.data.inputs import Array
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.features import Features
 from polyleaf.growth.threads import effective_threads
-from polyleaf.params.constraints import InteractionGroups, monotone_signs
+from polyleaf.params.constraints import InteractionGroups, SignMatrix, monotone_signs
 from polyleaf.params.resolution import (
     base_score_vector,
     output_weight_vector,
@@ -41,19 +42,21 @@ def make_settings(
     A setting with the name of a parameter is that parameter, unless it is made here.
     """
     n_outputs = coding.n_outputs
+
+    def arranged(of_outputs: Array | None) -> Array | None:
+        return None if of_outputs is None else coding.arranged(of_outputs)
+
     made = {
         "sketch": resolve_sketch(params, loss_name, n_outputs),
         "sketch_size": params["sketch_size"] or DEFAULT_SKETCH_SIZE,
         "hessian": resolve_hessian(params, loss_name, n_outputs),
         "scale_targets": params.get("scale_targets", False),
-        "output_weight": output_weight_vector(params["output_weight"], n_outputs),
-        "base_score": base_score_vector(params["base_score"], n_outputs),
+        "output_weight": arranged(output_weight_vector(params["output_weight"], n_outputs)),
+        "base_score": arranged(base_score_vector(params["base_score"], n_outputs)),
         "categorical": features.categorical(),
         "seed": seed_of(params["random_state"]),
         "n_threads": effective_threads(_PLAIN["int | None"](params["n_jobs"])),
-        "monotone": monotone_signs(
-            params.get("monotone_constraints"), features.count, n_outputs, features.names
-        ),
+        "monotone": arranged(_signs(params["monotone_constraints"], coding, features)),
         "interaction": interaction,
     }
     taken: dict[str, Any] = {}
@@ -61,3 +64,10 @@ def make_settings(
         value = made[setting.name] if setting.name in made else params[setting.name]
         taken[setting.name] = _PLAIN[str(setting.type)](value) if str(setting.type) in _PLAIN else value
     return Settings(**taken)
+
+
+def _signs(constraints: Any, coding: TargetCoding, features: Features) -> SignMatrix | None:
+    """Return monotone constraints as signs, features x outputs in the order of y."""
+    if constraints is None:
+        return None
+    return monotone_signs(constraints, features.count, coding.columns_of_outputs(), features.names)

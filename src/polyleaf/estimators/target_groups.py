@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,21 @@ from polyleaf.data.mixed_targets import (
     CodedGroup,
     MixedCoding,
     TargetColumns,
+    columns_of,
     mixed_coding,
     read_target_columns,
 )
+from polyleaf.data.tables import frame_kind
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
-from polyleaf.data.weights import check_cell_weights, set_unobserved_aside
+from polyleaf.data.weights import check_cell_weights, set_unobserved_aside, weights_by_name
 from polyleaf.estimators.targets import Targets
 from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.losses.grouped import GroupedLoss, LossGroup
 from polyleaf.metrics import Metric, make_metrics
+from polyleaf.params.combinations import check, refused
+from polyleaf.params.constraints import SignMatrix
+from polyleaf.params.situation import Situation
 from polyleaf.params.target_specs import TargetSpec, read_specs
 
 
@@ -30,22 +35,28 @@ class GroupedTargets(Targets):
     """The groups that the parameter `targets` names."""
 
     def take_apart(self, y: object, name: str) -> TargetInput:
-        """Return y as it is: its columns are taken by their names."""
-        return TargetInput(y)
+        """Return y as it is, since its columns are taken by their names, and which of them are of use."""
+        return TargetInput(y, columns_of(y, self._specs(), name), frame_kind(y))
 
     def columns(self, target: TargetInput) -> Sequence[str]:
-        """Return the columns of all groups."""
+        """Return the columns of all groups, in the order of the coded y."""
         return [column for spec in self._specs() for column in spec.columns]
 
     def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> TargetColumns:
         """Return the checked columns of each group."""
         return read_target_columns(y, self._specs(), n_rows, name, warn=warn)
 
-    def weighed(self, y: TargetColumns, weight: object, name: str) -> tuple[TargetColumns, FloatArray | None]:
-        """Return the columns without missing values, and the weights of rows or cells."""
+    def weighed(
+        self, y: TargetColumns, weight: object, name: str, columns: Sequence[str] | None
+    ) -> tuple[TargetColumns, FloatArray | None]:
+        """Return the columns without missing values, and the weights of rows or cells.
+
+        Weights of cells are matched by name; without names they are in the order of y.
+        """
         numbers = y.numbers()
-        _, weights = set_unobserved_aside(numbers, check_cell_weights(weight, numbers, name))
-        return y.without_missing(), weights
+        by_name = weights_by_name(weight, columns, name, y.present)
+        numbers, weights = set_unobserved_aside(numbers, check_cell_weights(by_name, numbers, name))
+        return y.settled(numbers, weights), weights
 
     def learn_coding(self, y: TargetColumns) -> TargetCoding:
         """Return the coding of each group."""
@@ -63,8 +74,8 @@ class GroupedTargets(Targets):
         for own, other in zip(ours, theirs, strict=False):
             if own != other:
                 raise ValueError(
-                    f"{source}: targets has the group {own!r} where that of the model is {other!r}; name, "
-                    "objective, columns, quantile levels and order must be the same."
+                    f"{source}: targets has the group {own!r} where that of the model is {other!r}; names, "
+                    "objectives, columns and quantile levels must be the same."
                 )
         if len(ours) != len(theirs):
             raise ValueError(f"{source}: targets has {len(ours)} groups, but the model has {len(theirs)}.")
@@ -93,6 +104,19 @@ class GroupedTargets(Targets):
             ]
         )
 
+    def check_signs(self, signs: SignMatrix | None, loss: Loss) -> None:
+        """Raise ValueError for signs on outputs of a softmax, or of quantiles of residuals."""
+        assert isinstance(loss, GroupedLoss)
+        if signs is None:
+            return
+        for part in loss.groups:
+            if not signs[:, part.outputs].any():
+                continue
+            if part.loss.class_codes:
+                raise refused(Situation(self._params, bound_softmax=part.name))
+            if part.loss.leaf_levels is not None:
+                raise refused(Situation(self._params, bound_quantiles=part.name))
+
     def saved_loss(self, loss: Loss) -> str:
         """Return one name for all: each group has its own in the coding."""
         return "grouped"
@@ -101,11 +125,14 @@ class GroupedTargets(Targets):
         """Return the metric of each group, and the loss that early stopping watches."""
         assert isinstance(coding, MixedCoding)
         assert isinstance(loss, GroupedLoss)
+        wanted = self._params["eval_metric"] or {}
+        check_group_names("eval_metric", wanted, [group.name for group in coding.groups])
         details = self._details_of_groups()
-        metrics = [
-            _metric_of_group(group, part, details[part.name])
-            for group, part in zip(coding.groups, loss.groups, strict=True)
-        ]
+        metrics, asked = [], {}
+        for group, part in zip(coding.groups, loss.groups, strict=True):
+            (usual,) = _metrics_of_group(group, part, details[part.name], None)
+            metrics.append(usual)
+            asked[group.name] = _metrics_of_group(group, part, details[part.name], wanted.get(group.name))
         weight = data.weights.whole()
         constant = np.tile(loss.predict(loss.base_score(data.y, weight)[np.newaxis]), (len(data.y), 1))
         shares = np.array([part.weight for part in loss.groups])
@@ -120,10 +147,12 @@ class GroupedTargets(Targets):
                 return float("nan")
             return float(shares[seen] @ values[seen] * (shares.sum() / shares[seen].sum()))
 
-        return [*metrics, Metric("loss", False, watched)]
+        in_order = [metric for name in self._params["targets"] for metric in asked[name]]
+        return [*in_order, Metric("loss", False, watched)]
 
     def _specs(self) -> tuple[TargetSpec, ...]:
-        return read_specs(self._params["targets"])
+        """Return the groups in the order of their names, in which `MixedCoding` has them."""
+        return tuple(sorted(read_specs(self._params["targets"]), key=lambda spec: spec.name))
 
     def _details_of_groups(self) -> dict[str, LossDetails]:
         return {spec.name: LossDetails.from_params(spec.details) for spec in self._specs()}
@@ -131,11 +160,7 @@ class GroupedTargets(Targets):
     def _group_weights(self, coding: MixedCoding) -> dict[str, float]:
         names = [group.name for group in coding.groups]
         given = self._params["loss_weight"] or {}
-        for name in given:
-            if name not in names:
-                raise ValueError(
-                    f"loss_weight has {name!r}, but the groups of targets are {', '.join(names)}."
-                )
+        check_group_names("loss_weight", given, names)
         return {name: float(given.get(name, 1.0)) for name in names}
 
 
@@ -143,15 +168,33 @@ def _levels(spec: TargetSpec) -> tuple[float, ...] | None:
     return LossDetails.from_params(spec.details).quantile_levels if spec.objective == "quantile" else None
 
 
-def _metric_of_group(group: CodedGroup, part: LossGroup, details: LossDetails) -> Metric:
-    """Return the usual metric of a group's loss, as a function of all targets and predictions."""
-    (metric,) = make_metrics(
-        None,
-        default=part.loss.default_metric,
-        kind=group.coding.kind,
-        n_labels=group.coding.width,
-        details=details,
-    )
+def check_group_names(parameter: str, given: Iterable[str], names: Sequence[str]) -> None:
+    """Raise ValueError where a parameter is for a group that is not there."""
+    for name in given:
+        if name not in names:
+            raise ValueError(f"{parameter} has {name!r}, but the groups of targets are {', '.join(names)}.")
+
+
+def _metrics_of_group(group: CodedGroup, part: LossGroup, details: LossDetails, wanted: Any) -> list[Metric]:
+    """Return metrics of a group's targets, None: that of its loss, as functions of all targets."""
+    levels = {} if group.coding.levels is None else {"quantile_levels": group.coding.levels}
+    try:
+        check(Situation({"eval_metric": wanted} | levels, kind=group.coding.kind, loss=group.objective))
+        metrics = make_metrics(
+            wanted,
+            default=part.loss.default_metric,
+            kind=group.coding.kind,
+            n_labels=group.coding.width,
+            details=details,
+        )
+    except ValueError as error:
+        error.args = (f"eval_metric of the group {group.name!r}: {error}",)
+        raise
+    return [_of_all(metric, group.name, part) for metric in metrics]
+
+
+def _of_all(metric: Metric, name: str, part: LossGroup) -> Metric:
+    """Return a metric of a group's targets as one of the targets and predictions of all groups."""
 
     def measured(y: Any, prediction: Any, weight: FloatArray | None) -> float:
         own = np.ascontiguousarray(prediction[:, part.outputs])
@@ -160,4 +203,14 @@ def _metric_of_group(group: CodedGroup, part: LossGroup, details: LossDetails) -
             return float("nan")
         return metric.function(part.targets(y), own, own_weight)
 
-    return Metric(f"{group.name}/{metric.name}", metric.greater_is_better, measured)
+    def check_targets(y: Any, weight: FloatArray | None, y_name: str) -> None:
+        assert metric.check_targets is not None
+        metric.check_targets(part.targets(y), part.weights(weight), f"{name!r} of {y_name}")
+
+    return Metric(
+        f"{name}/{metric.name}",
+        metric.greater_is_better,
+        measured,
+        metric.takes_weight,
+        None if metric.check_targets is None else check_targets,
+    )

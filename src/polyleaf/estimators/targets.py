@@ -16,9 +16,10 @@ from polyleaf.data.targets import (
     read_targets,
     regression_coding,
 )
-from polyleaf.data.weights import check_cell_weights, set_unobserved_aside
+from polyleaf.data.weights import check_cell_weights, set_unobserved_aside, weights_by_name
 from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.metrics import Metric, make_metrics
+from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.objectives import default_objective
 
 Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
@@ -49,9 +50,14 @@ class Targets(ABC):
     def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> Any:
         """Return y checked, as an array, before rows without weight are dropped."""
 
-    def weighed(self, y: Any, weight: object, name: str) -> tuple[Any, FloatArray | None]:
-        """Return y without missing values, and the weights of rows or cells, which errors call by `name`."""
-        return set_unobserved_aside(y, check_cell_weights(weight, y, name))
+    def weighed(
+        self, y: Any, weight: object, name: str, columns: Sequence[str] | None
+    ) -> tuple[Any, FloatArray | None]:
+        """Return y without missing values, and the weights of rows or cells, which errors call by `name`.
+
+        Weights with names are matched with those of the columns of y.
+        """
+        return set_unobserved_aside(y, check_cell_weights(weights_by_name(weight, columns, name), y, name))
 
     @abstractmethod
     def learn_coding(self, y: Any) -> TargetCoding:
@@ -74,6 +80,10 @@ class Targets(ABC):
             kind=coding.kind,
             parameters=self._params,
         )
+
+    def check_signs(self, signs: SignMatrix | None, loss: Loss) -> None:
+        """Raise ValueError for monotone constraints, features x outputs, on outputs without an order."""
+        return
 
     def saved_loss(self, loss: Loss) -> str:
         """Return what a model file calls the loss."""

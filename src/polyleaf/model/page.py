@@ -181,7 +181,7 @@ def _entry(page: Mapping[str, Any], name: str, kind: type) -> Any:
     return value
 
 
-def _coding(page: Mapping[str, Any], estimator: EstimatorKind) -> TargetCoding:
+def _coding(page: Mapping[str, Any], estimator: EstimatorKind, least_labels: int = 2) -> TargetCoding:
     target = _entry(page, "target", dict)
     kind, width, ndim = _entry(target, "kind", str), _entry(target, "width", int), _entry(target, "ndim", int)
     if not objectives_of(kind) or (kind == "regression") != (estimator == "regressor"):
@@ -191,7 +191,7 @@ def _coding(page: Mapping[str, Any], estimator: EstimatorKind) -> TargetCoding:
         "regression": width >= 1 and (ndim == 2 or (ndim == 1 and width == 1)),
         "multiclass": width >= 2 and ndim == 1,
         "binary": width == 2 and ndim == 1,
-        "multilabel": width >= 2 and ndim == 2,
+        "multilabel": width >= least_labels and ndim == 2,
     }
     agrees = classes is None or len(classes) == width
     if classes is not None and kind == "multilabel":
@@ -242,16 +242,18 @@ def _mixed_coding(page: Mapping[str, Any]) -> MixedCoding:
     if not groups or len({group.name for group in groups}) != len(groups):
         raise ValueError("its groups of targets are none, or have the same name.")
     check_names(groups)
-    return MixedCoding(
-        "mixed", sum(group.n_columns for group in groups), 2, groups=tuple(groups), table=table
-    )
+    columns = [column for group in groups for column in group.columns]
+    names = _target_names(target, len(columns))
+    if names is not None and set(names) != set(columns):
+        raise ValueError("its target names are not the columns of its groups.")
+    return MixedCoding("mixed", len(columns), 2, names=names, groups=tuple(groups), table=table)
 
 
 def _group(entry: Any) -> CodedGroup:
     if type(entry) is not dict:
         raise ValueError("a group of targets is malformed.")
     kind = _entry(_entry(entry, "target", dict), "kind", str)
-    coding = _coding(entry, "regressor" if kind == "regression" else "classifier")
+    coding = _coding(entry, "regressor" if kind == "regression" else "classifier", least_labels=1)
     columns = _entry(entry, "columns", list)
     n_columns = 1 if coding.kind in ("multiclass", "binary") else coding.width
     if len(columns) != n_columns or any(type(column) is not str for column in columns) or coding.sparse:

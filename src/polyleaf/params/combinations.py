@@ -260,6 +260,22 @@ COMBINATIONS: tuple[Exclusion, ...] = (
     ),
     Exclusion("monotone, softmax", options.MONOTONE, options.SOFTMAX, "a probability depends on all scores"),
     Exclusion(
+        "monotone, group of softmax",
+        options.MONOTONE,
+        options.BOUND_SOFTMAX,
+        "a probability depends on all scores (other groups can have signs, by name)",
+        "{option} do not go with {other}: a probability depends on all scores; name the outputs that they "
+        "are for, in a dict of signs for each feature.",
+    ),
+    Exclusion(
+        "monotone, group of quantiles",
+        options.MONOTONE,
+        options.BOUND_QUANTILES,
+        "leaf values are quantiles of residuals, and know no bounds (other groups can have signs, by name)",
+        "{option} do not go with {other}: leaf values are quantiles of residuals, and know no bounds; name "
+        "the outputs that they are for, in a dict of signs for each feature.",
+    ),
+    Exclusion(
         "monotone, categories", options.MONOTONE, options.CATEGORIES, "a set of categories has no order"
     ),
     Exclusion(
@@ -311,6 +327,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.CLASS_WEIGHT_LIST,
         "a list is for several labels",
         "class_weight must be a dict or 'balanced' for {option}: {why}.",
+    ),
+    Exclusion(
+        "class_weight, no classes",
+        options.CLASS_WEIGHT,
+        options.NO_CLASSES,
+        "there are neither classes nor labels to weigh",
     ),
     *(
         Exclusion(

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 MONOTONE_ALLOWED = (
-    "array-like of -1, 0 and 1 of shape (n_features,) or (n_features, n_outputs), dict {feature: sign or one "
-    "sign per output} or None"
+    "array-like of -1, 0 and 1 of shape (n_features,) or (n_features, n_outputs), dict {feature: sign, one "
+    "sign per output, or dict {output: sign}} or None"
 )
 GROUPS_ALLOWED = "list of lists of features (indices or names) or None"
+
+_HOW_MANY_TO_NAME = 10
 
 # As users write them.
 MonotoneConstraints = Sequence[Any] | npt.NDArray[Any] | Mapping[Any, Any]
@@ -51,6 +53,12 @@ def check_monotone(name: str, value: object) -> None:
         return
     for key, signs in value.items():
         _check_feature(name, key, MONOTONE_ALLOWED)
+        if isinstance(signs, Mapping):
+            for output, sign in signs.items():
+                if not isinstance(output, str):
+                    raise _wrong_type(f"an output in {name}[{key!r}]", output, "a name")
+                _sign_array(name, [sign], f"{name}[{key!r}][{output!r}]", 1)
+            continue
         _sign_array(name, [signs] if _is_number(signs) else signs, f"{name}[{key!r}]", 1)
 
 
@@ -73,8 +81,11 @@ def has_signs(value: object) -> bool:
     """Return whether checked monotone constraints constrain anything."""
     if value is None:
         return False
-    parts = list(value.values()) if isinstance(value, Mapping) else [value]
-    return any(bool(np.any(np.asarray(part, dtype=np.float64))) for part in parts)
+    if isinstance(value, Mapping):
+        return any(
+            has_signs(list(part.values()) if isinstance(part, Mapping) else part) for part in value.values()
+        )
+    return bool(np.any(np.asarray(value, dtype=np.float64)))
 
 
 def _is_number(value: object) -> bool:
@@ -120,9 +131,11 @@ def _sign_array(name: str, value: Any, place: str, most_dimensions: int) -> npt.
 
 
 def monotone_signs(
-    value: Any, n_features: int, n_outputs: int, names: Sequence[str] | None
+    value: Any, n_features: int, outputs: Sequence[str], names: Sequence[str] | None
 ) -> SignMatrix | None:
     """Return the signs of checked constraints, features x outputs; None where none is other than 0.
+
+    `outputs` are the names of the outputs, `names` those of the features, if they have any.
 
     Raises
     ------
@@ -131,7 +144,7 @@ def monotone_signs(
     """
     if value is None:
         return None
-    name = "monotone_constraints"
+    name, n_outputs = "monotone_constraints", len(outputs)
     signs = np.zeros((n_features, n_outputs), dtype=np.int8)
     if isinstance(value, Mapping):
         given: dict[int, object] = {}
@@ -142,6 +155,10 @@ def monotone_signs(
             given[feature] = key
             if _is_number(of_feature):
                 signs[feature] = int(of_feature)
+                continue
+            if isinstance(of_feature, Mapping):
+                for output, sign in of_feature.items():
+                    signs[feature, _find_output(f"{name}[{key!r}]", output, outputs)] = int(sign)
                 continue
             if len(of_feature) != n_outputs:
                 raise ValueError(
@@ -157,6 +174,16 @@ def monotone_signs(
             )
         signs[:] = array.reshape(n_features, -1)
     return signs if signs.any() else None
+
+
+def _find_output(name: str, key: str, outputs: Sequence[str]) -> int:
+    """Return the index of an output."""
+    if key not in outputs:
+        known = ", ".join(map(repr, outputs[:_HOW_MANY_TO_NAME])) + (
+            ", ..." if len(outputs) > _HOW_MANY_TO_NAME else ""
+        )
+        raise ValueError(f"{name} has the output {key!r}, but the outputs are {known}.")
+    return list(outputs).index(key)
 
 
 def interaction_groups(value: Any, n_features: int, names: Sequence[str] | None) -> InteractionGroups | None:

@@ -137,6 +137,16 @@ MONOTONE = Option(
     "monotone_constraints",
     plural=True,
 )
+BOUND_SOFTMAX = Option(
+    "signs for a multiclass group of `PolyleafMixed`",
+    lambda s: s.bound_softmax is not None,
+    "the softmax of the classes of {bound_softmax!r}",
+)
+BOUND_QUANTILES = Option(
+    'signs for a group of `"quantile"` or `"absolute_error"`',
+    lambda s: s.bound_quantiles is not None,
+    "the quantiles of {bound_quantiles!r}",
+)
 INTERACTION = Option("`interaction_constraints`", lambda s: s.interaction, plural=True)
 NO_MAX_DEPTH = Option("`max_depth=None`", _is_none("max_depth"))
 NO_MAX_LEAVES = Option("`max_leaves=None`", _is_none("max_leaves"))
@@ -174,6 +184,11 @@ CELL_WEIGHTS = Option("`sample_weight` of cells", lambda s: s.cell_weights)
 CLASS_WEIGHT = Option("`class_weight`", _is_set("class_weight"))
 CLASS_WEIGHT_LIST = Option(
     "`class_weight` as a list", lambda s: isinstance(s.params.get("class_weight"), list | tuple)
+)
+NO_CLASSES = Option(
+    "groups of `PolyleafMixed` that are all numbers",
+    lambda s: s.kind == "regression",
+    "targets that are all numbers",
 )
 ONE_COLUMN_OF_CLASSES = Option("a column of classes", lambda s: s.kind in ("binary", "multiclass"))
 FEWER_OUTPUTS = Option(

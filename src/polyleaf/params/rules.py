@@ -219,6 +219,42 @@ class ClassWeights:
 
 
 @dataclass(frozen=True)
+class GroupClassWeights:
+    """None, "balanced", or a dict from groups of targets to what `ClassWeights` allows."""
+
+    allowed = '"balanced", dict {group: "balanced", dict or list of dict}, or None'
+
+    def check(self, name: str, value: object) -> None:
+        if value is None or (isinstance(value, str) and value == "balanced"):
+            return
+        if isinstance(value, str):
+            raise _wrong_value(name, value, self.allowed)
+        if not isinstance(value, Mapping):
+            raise _wrong_type(name, value, self.allowed)
+        for group, wanted in value.items():
+            ClassWeights().check(f"{name}[{group!r}]", wanted)
+
+
+@dataclass(frozen=True)
+class GroupMetrics:
+    """None, or a dict from groups of targets to metrics."""
+
+    options: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        return "dict {group: metric, callable, list of these, or None} or None"
+
+    def check(self, name: str, value: object) -> None:
+        if value is None:
+            return
+        if not isinstance(value, Mapping):
+            raise _wrong_type(name, value, self.allowed)
+        for group, wanted in value.items():
+            ChoiceList(self.options).check(f"{name}[{group!r}]", wanted)
+
+
+@dataclass(frozen=True)
 class Columns:
     """None, "from_dtype", or a list of column names, of column numbers, or a mask over the columns."""
 

@@ -34,6 +34,9 @@ class Situation:
         Whether y is a sparse matrix; whether each of its cells has a weight.
     table : {"sparse", "cupy"} or None
         What X is, if neither a dense array of the host nor a data frame.
+    bound_softmax, bound_quantiles : str or None
+        Name of a group of targets, of classes or with quantiles of residuals in its leaves, on which there
+        are monotone constraints.
     categorical, interaction : bool
         Whether there are categorical features; whether some features must not meet in a tree.
     unsuited : {"objective", "eval_metric"} or None
@@ -71,6 +74,8 @@ class Situation:
     sparse_labels: bool = False
     cell_weights: bool = False
     table: Literal["sparse", "cupy"] | None = None
+    bound_softmax: str | None = None
+    bound_quantiles: str | None = None
     categorical: bool = False
     interaction: bool = False
     unsuited: Literal["objective", "eval_metric"] | None = None

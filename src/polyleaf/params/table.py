@@ -23,6 +23,8 @@ from polyleaf.params.rules import (
     ClassWeights,
     Columns,
     FeatureGroups,
+    GroupClassWeights,
+    GroupMetrics,
     GroupWeights,
     Integer,
     MonotoneSigns,
@@ -84,8 +86,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         'The groups of targets: names, and what they are. "regression", "binary" (two classes, one output), '
         '"multiclass" (one output per class) or the name of an objective ("huber", "poisson", ...); or a '
         'dict with "kind" or "objective" and, where needed, "columns" (of y; otherwise the one called '
-        'like the group; required for "multilabel": two columns or more of 0 and 1), and "huber_delta", '
-        '"quantile_levels" or "tweedie_power".',
+        'like the group; several for "multilabel", of 0 and 1, and for regression), and "huber_delta", '
+        '"quantile_levels" or "tweedie_power". Their order does not matter.',
         ("mixed",),
     ),
     Parameter(
@@ -308,6 +310,16 @@ PARAMETERS: tuple[Parameter, ...] = (
         ("classifier",),
     ),
     Parameter(
+        "class_weight",
+        GroupClassWeights(),
+        None,
+        'Weights of the classes, on top of `sample_weight`. "balanced": all classes have the same total '
+        "weight, in each group of classes; of labels, the 0s and the 1s of each. A dict has this, or the "
+        "weights of the classes, as a dict, for each group that it names; several labels may have a list "
+        "with a dict for each.",
+        ("mixed",),
+    ),
+    Parameter(
         "output_weight",
         Shares(),
         None,
@@ -320,9 +332,9 @@ PARAMETERS: tuple[Parameter, ...] = (
         None,
         "Whether the raw score of an output may only rise (1) or only fall (-1) as a feature grows; 0: no "
         "constraint. One sign per feature holds for all outputs; a matrix or the sequences of a dict have "
-        "one per output. Features of a dict are indices or column names; those left out are free. Missing "
+        "one per output, in the order of y. Features of a dict are indices or column names; those left out "
+        'are free. So are outputs that a dict in it does not name: `{"age": {"price": -1}}`. Missing '
         "values are not ordered.",
-        ("regressor", "classifier"),
     ),
     Parameter(
         "interaction_constraints",
@@ -363,6 +375,16 @@ PARAMETERS: tuple[Parameter, ...] = (
         "among 5, which with classes is at most 1/5. A callable `(y, prediction) -> float` gets "
         "probabilities and is minimised.",
         ("classifier",),
+    ),
+    Parameter(
+        "eval_metric",
+        GroupMetrics(METRICS["regressor"] + METRICS["classifier"]),
+        None,
+        "What is computed on the evaluation sets after each round, for the groups that it names; others, and "
+        "all of them with None, have the metric of their loss. What a metric is called, and what a callable "
+        "gets, is as in `PolyleafRegressor` and `PolyleafClassifier`, with the targets of the group alone. "
+        'The watched "loss" stays the same.',
+        ("mixed",),
     ),
     Parameter(
         "callbacks",

@@ -101,8 +101,6 @@ def _columns(group: str, value: Mapping[str, Any], kind: TargetKind, name: str) 
         raise TypeError(f"{name}: 'columns' must be a list of str; got {columns!r}.")
     if len(set(columns)) != len(columns) or len(columns) == 0:
         raise ValueError(f"{name}: 'columns' must name distinct columns, at least one; got {columns!r}.")
-    if kind == "multilabel" and len(columns) < 2:
-        raise ValueError(f"{name}: several labels need 'columns', two or more; one yes or no is 'binary'.")
     if kind in ("multiclass", "binary") and len(columns) > 1:
         raise ValueError(f"{name}: a {kind} target is one column; got {len(columns)}.")
     return tuple(columns)
