@@ -2,7 +2,8 @@
 
 The site is built from docs/, but README, changelog and benchmark reports stay where readers of the repository
 look for them. They become pages of the site here. Links are written for the repository, relative to the file
-they stand in; one that crosses the border of docs/ is turned into the link that holds in the site.
+they stand in; one that crosses the border of docs/ is turned into the link that holds in the site, that of a
+name to its source into one to its place in the reference.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ PUBLISHED = {
     },
 }
 IN_REPOSITORY = {site: repository for repository, site in PUBLISHED.items()}
+# The name of something in the reference, with a link to its source.
+_SOURCE = re.compile(r"\[`([\w.]+)`\]\(\S*/src/polyleaf/\S+\.py\)")
 _LINK = re.compile(r"(?<=\]\()([^\s()#:]+)(#[^\s()]*)?(?=\))")
 
 
@@ -66,4 +69,4 @@ def site_links(markdown: str, place: str) -> str:
             return link[0]
         return posixpath.relpath(target, posixpath.dirname(place) or ".") + (link[2] or "")
 
-    return _LINK.sub(turned, markdown)
+    return _LINK.sub(turned, _SOURCE.sub(r"[`\1`](#polyleaf.\1)", markdown))

@@ -1,14 +1,18 @@
 """cv() is the estimator fitted fold by fold, but for the cut points, which are found once."""
 
 import inspect
+import sys
 
 import numpy as np
 import pytest
 from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
 
 from polyleaf import CVResult, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv
 from polyleaf.callbacks import Callback, Checkpoint, EarlyStopping, LearningRateSchedule, TimeLimit
+from polyleaf.metrics import make_metric
+from polyleaf.params.settings import seed_of
 from training_cases import CASES, CLASSES, TARGETS, WEIGHT, assert_same_model
 from training_cases import X as MEASURED
 
@@ -85,22 +89,47 @@ def test_wide_and_sparse_columns():
     assert_same_model(result.models[0], alone)
 
 
-def test_numbers_are_stratified_for_classes():
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_numbers_are_stratified_for_classes(shuffle):
+    drawn = {"shuffle": True, "random_state": seed_of(7)} if shuffle else {}
     splits = {
-        "regression": KFold(FOLDS),
-        "classes": StratifiedKFold(FOLDS),
-        "two classes": StratifiedKFold(FOLDS),
-        "labels": KFold(FOLDS),
+        "regression": KFold(FOLDS, **drawn),
+        "classes": StratifiedKFold(FOLDS, **drawn),
+        "two classes": StratifiedKFold(FOLDS, **drawn),
+        "labels": KFold(FOLDS, **drawn),
     }
     for name, splitter in splits.items():
         case = CASES[name]
-        estimator = case.make(n_estimators=2)
-        by_number = cv(estimator, X, case.y, cv=FOLDS)
+        estimator = case.make(n_estimators=2, random_state=7)
+        by_number = cv(estimator, X, case.y, cv=FOLDS, shuffle=shuffle)
         by_splitter = cv(estimator, X, case.y, cv=splitter)
         (metric,) = by_number.folds
         np.testing.assert_array_equal(by_number.folds[metric], by_splitter.folds[metric])
         assert len(by_number.folds[metric]) == FOLDS
-    assert inspect.signature(cv).parameters["cv"].default == 5
+    parameters = inspect.signature(cv).parameters
+    assert (parameters["cv"].default, parameters["shuffle"].default) == (5, True)
+
+
+def test_a_sorted_table_is_shuffled():
+    """Consecutive folds of sorted targets leave a range of them out of each fold's training."""
+    x = np.linspace(0, 1, 120)[:, np.newaxis]
+    estimator = PolyleafRegressor(n_estimators=30, min_samples_leaf=2)
+    shuffled, consecutive = (
+        cv(estimator, x, x[:, 0], shuffle=shuffle).mean["rmse"][-1] for shuffle in (True, False)
+    )
+    assert shuffled < consecutive / 2
+    other = estimator.set_params(random_state=1)
+    assert cv(other, x, x[:, 0]).mean["rmse"][-1] != shuffled
+    with pytest.raises(TypeError, match="shuffle must be bool; got 'yes'"):
+        cv(estimator, x, x[:, 0], shuffle="yes")
+
+
+def test_a_number_of_folds_keeps_groups_together():
+    groups = np.arange(len(X)) // 5
+    estimator = CASES["regression"].make(n_estimators=2)
+    found = cv(estimator, X, TARGETS, cv=FOLDS, groups=groups, shuffle=False)
+    expected = cv(estimator, X, TARGETS, cv=GroupKFold(FOLDS), groups=groups)
+    np.testing.assert_array_equal(found.folds["rmse"], expected.folds["rmse"])
 
 
 def test_groups_and_other_splitters():
@@ -180,10 +209,14 @@ def test_early_stopping_on_the_mean(as_callback):
     """No fold stops by itself: all of them end when the mean has not improved."""
     noise = np.random.default_rng(1).normal(size=len(X))
     params = {"min_samples_leaf": 2, "learning_rate": 0.2}
-    whole = cv(PolyleafRegressor(n_estimators=60, **params), X, noise, cv=FOLDS)
+    whole = cv(PolyleafRegressor(n_estimators=60, **params), X, noise, cv=KFold(FOLDS))
     stopping = {"callbacks": [EarlyStopping(5)]} if as_callback else {"early_stopping_rounds": 5}
     stopped = cv(
-        PolyleafRegressor(n_estimators=60, **params, **stopping), X, noise, cv=FOLDS, return_models=True
+        PolyleafRegressor(n_estimators=60, **params, **stopping),
+        X,
+        noise,
+        cv=KFold(FOLDS),
+        return_models=True,
     )
     best = stopped.best_round
     assert best == np.argmin(stopped.mean["rmse"])
@@ -209,7 +242,13 @@ def test_callbacks():
             seen.append(state.n_done)
 
     rates = LearningRateSchedule([0.5, 0.1, 0.2])
-    result = cv(CASES["regression"].make(n_estimators=3, callbacks=[rates, Look()]), X, TARGETS, cv=FOLDS)
+    result = cv(
+        CASES["regression"].make(n_estimators=3, callbacks=[rates, Look()]),
+        X,
+        TARGETS,
+        cv=FOLDS,
+        shuffle=False,
+    )
     assert seen[:-1] == [{"validation rmse": value} for value in result.mean["rmse"]]
     assert seen[-1] == 3
     splits = list(KFold(FOLDS).split(X))
@@ -281,6 +320,64 @@ def test_to_frame():
     assert list(frame.columns) == ["rmse mean", "rmse std", "mae mean", "mae std"]
     assert frame.index.name == "round"
     np.testing.assert_array_equal(frame["mae std"], result.std["mae"])
+
+
+def test_to_frame_says_that_it_needs_pandas(monkeypatch):
+    result = cv(CASES["regression"].make(n_estimators=1), X, TARGETS, cv=2)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"to_frame\(\) needs pandas, which is not installed"):
+        result.to_frame()
+
+
+@pytest.mark.parametrize("rounds", [1, 3, 10, 45])
+def test_it_prints_as_a_table(rounds, capsys):
+    mean = {"rmse": np.linspace(2, 1, rounds) ** 2, "within 1": np.linspace(0.25, 0.5, rounds)}
+    best = rounds // 2
+    result = CVResult(
+        mean,
+        {name: 0 * values for name, values in mean.items()},
+        {name: np.tile(values, (4, 1)) for name, values in mean.items()},
+        best,
+    )
+    print(result)
+    first, head, *rows = capsys.readouterr().out.splitlines()
+    assert first == f"4 folds, {rounds} rounds, the best (*) is round {best}"
+    assert head.split("  ")[0] == "round"
+    assert head.endswith("rmse mean  rmse std  within 1 mean  within 1 std")
+    assert {len(row) for row in rows} == {len(head)}
+    numbers = [int(row.split()[0]) for row in rows]
+    assert numbers[0] == 0
+    assert numbers[-1] == rounds - 1
+    assert len(numbers) in ((rounds,) if rounds <= 10 else (10, 11))
+    (marked,) = [row for row in rows if "*" in row]
+    assert marked.split()[:3] == [str(best), "*", f"{mean['rmse'][best]:.6g}"]
+
+
+def test_a_result_of_no_rounds_prints():
+    result = CVResult({"rmse": np.empty(0)}, {"rmse": np.empty(0)}, {"rmse": np.empty((2, 0))}, -1)
+    assert repr(result).startswith("2 folds, 0 rounds\nround  rmse mean")
+
+
+def test_metrics_come_from_the_training_rows_of_a_fold():
+    """Propensities of "psp@k" do: rows that a model has not seen do not say how frequent labels are."""
+    case = CASES["labels"]
+    splits = list(KFold(2).split(X))
+    result = cv(case.make(n_estimators=2), X, case.y, cv=splits, metrics="psp@2")
+    models = fold_by_fold(case, splits, 2, eval_metric="psp@2")
+    expected = [model.evals_result_["validation"]["psp@2"] for model in models]
+    np.testing.assert_array_equal(result.folds["psp@2"], expected)
+
+
+def test_the_best_round_follows_the_direction():
+    made = CASES["two classes"].make(n_estimators=12)
+    scores = {
+        "auc": "auc",
+        "roc_auc_score": roc_auc_score,
+        "upside": make_metric(lambda y, p: np.mean(y * p), greater_is_better=True, name="upside"),
+    }
+    for name, metric in scores.items():
+        result = cv(made, X, CASES["two classes"].y, cv=FOLDS, metrics=metric)
+        assert result.best_round == np.argmax(result.mean[name])
 
 
 def test_frames_keep_their_names():

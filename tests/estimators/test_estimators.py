@@ -801,3 +801,50 @@ def test_top_k_of_two_classes():
     np.testing.assert_array_equal(model.predict(X, top_k=2)[:, 1], 1 - best[:, 0])
     with pytest.raises(ValueError, match="sparse=True does not go with top_k"):
         model.predict(X, top_k=1, sparse=True)
+
+
+def test_top_k_as_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    names = np.array(["high", "low", "middle"])
+    y = names[np.digitize(X[:, 0], [-0.4, 0.4])]
+    model = PolyleafClassifier(n_estimators=5).fit(X, y)
+    best = model.predict(X, top_k=2, as_labels=True)
+    np.testing.assert_array_equal(best, model.classes_[model.predict(X, top_k=2)])
+    np.testing.assert_array_equal(best[:, 0], model.predict(X))
+    two = PolyleafClassifier(n_estimators=5).fit(X, y == "low")
+    np.testing.assert_array_equal(two.predict(X, top_k=1, as_labels=True)[:, 0], two.predict(X))
+    pd = pytest.importorskip("pandas")
+    labels = pd.DataFrame((X > 0).astype(int), columns=["a", "b", "c", "d"])
+    named = PolyleafClassifier(n_estimators=5).fit(X, labels)
+    best = named.predict(X, top_k=3)
+    np.testing.assert_array_equal(named.predict(X, top_k=3, as_labels=True), np.array(list("abcd"))[best])
+    frame = named.predict(X, top_k=3, as_labels=True, as_frame=True)
+    assert list(frame.columns) == ["top_1", "top_2", "top_3"]
+    assert frame["top_1"].isin(["a", "b", "c", "d"]).all()
+    nameless = PolyleafClassifier(n_estimators=5).fit(X, labels.to_numpy())
+    np.testing.assert_array_equal(nameless.predict(X, top_k=3, as_labels=True), best)
+    with pytest.raises(ValueError, match="as_labels=True needs top_k"):
+        model.predict(X, as_labels=True)
+    with pytest.raises(TypeError, match="as_labels must be bool"):
+        model.predict(X, top_k=2, as_labels="yes")
+
+
+def test_equal_scores_of_top_k_go_to_the_lower_column():
+    X = np.zeros((40, 1))
+    y = np.tile(np.eye(8, dtype=int), (5, 1))
+    model = PolyleafClassifier(n_estimators=1, sketch=None).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X, top_k=3), np.tile([0, 1, 2], (40, 1)))
+
+
+def test_best_score_is_that_of_the_best_round():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = X[:, 0] + rng.normal(size=90)
+    model = PolyleafRegressor(n_estimators=60, learning_rate=0.5, early_stopping_rounds=3, min_samples_leaf=2)
+    model.fit(X[30:], y[30:], eval_set={"a": (X[30:], y[30:]), "b": (X[:30], y[:30])})
+    history = model.evals_result_
+    assert model.best_iteration_ < model.n_estimators_ - 1
+    assert model.best_score_["b"] == {"rmse": min(history["b"]["rmse"])}
+    assert model.best_score_["a"] == {"rmse": history["a"]["rmse"][model.best_iteration_]}
+    assert PolyleafRegressor(n_estimators=2).fit(X, y).best_score_ == {}

@@ -12,6 +12,7 @@ import argparse
 import ast
 import contextlib
 import doctest
+import inspect
 import io
 import os
 import re
@@ -28,6 +29,7 @@ from typing import Any
 import pytest
 
 import polyleaf
+from polyleaf import callbacks, metrics
 from polyleaf.cli import main as cli
 from polyleaf.estimators import classifier, regressor
 from polyleaf.gpu import runtime
@@ -323,25 +325,189 @@ def test_tables_of_parameters_name_real_ones_with_their_defaults(page: Path) -> 
                 assert shown == defaults or shown * len(names) == defaults, row
 
 
-_NUMBER = re.compile(r"(?<![\w.,])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
+_NUMBER = re.compile(r"(?<![\w.,])(-?\d+(?:,\d{3})*(?:\.\d+)?)(?=x\b|(?!\w|\.\d))")
+_CODE = re.compile(r"`[^`\n]+`")
 _SOURCE = re.compile(r"^<!-- figures from (.+?) -->\n\n?((?:^\|.*\n)+)", flags=re.MULTILINE)
+_SENTENCE = re.compile(r"<!-- figures from (\S+?) -->(?!\n)(.*?)<!-- end of figures -->", flags=re.DOTALL)
+_REPORT = re.compile(r"\]\((?:\S*/)?benchmarks/(?!README)\w+\.md\)")
 
 
-@_each(PAGES)
-def test_figures_of_a_table_are_those_of_its_source(page: Path) -> None:
-    """A table that repeats figures names their pages in a comment above it, and stays true to them."""
-    text = page.read_text(encoding="utf-8")
-    assert text.count("<!-- figures") == len(_SOURCE.findall(text))
-    for sources, table in _SOURCE.findall(text):
+def check_figures(text: str, folder: Path) -> None:
+    """Raise AssertionError unless the figures of marked tables and sentences are those of their sources."""
+    tables, sentences = _SOURCE.findall(text), _SENTENCE.findall(text)
+    assert text.count("<!-- figures") == len(tables) + len(sentences), "a mark that marks nothing"
+    # A comment that begins a line would end the paragraph.
+    assert not re.search(r"^ *<!-- (figures from \S+ -->.|end of figures)", text, flags=re.MULTILINE)
+    shown = [
+        (sources, " ".join(cell for row in _tables(table)[0][1:] for cell in row[1:]))
+        for sources, table in tables
+    ]
+    for sources, words in [*shown, *sentences]:
+        assert "\n\n" not in words, f"the figures from {sources} end in another paragraph: {words!r}"
         known = {
             number
             for source in sources.split(", ")
-            for number in _NUMBER.findall((page.parent / source).read_text(encoding="utf-8"))
+            for number in _NUMBER.findall((folder / source).read_text(encoding="utf-8"))
         }
-        cells = [cell for row in _tables(table)[0][1:] for cell in row[1:]]
-        used = {number for cell in cells for number in _NUMBER.findall(cell)}
-        assert used
+        used = set(_NUMBER.findall(_CODE.sub("", words)))
+        assert used, words
         assert used <= known, f"not in {sources}: {sorted(used - known)}"
+
+
+@_each(PAGES)
+def test_figures_are_those_of_their_source(page: Path) -> None:
+    """A table or a sentence that repeats figures names their pages in a comment, and stays true to them."""
+    check_figures(page.read_text(encoding="utf-8"), page.parent)
+
+
+def unmarked_figures(text: str) -> list[str]:
+    """Return paragraphs and list items that link to a benchmark report and have figures without a mark."""
+    text = re.sub(r"^ *(`{3,})[^`]*?^ *\1", "", text, flags=re.MULTILINE)
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:-|\d+\.) )", text)
+    return [
+        block
+        for block in blocks
+        if _REPORT.search(block)
+        and not block.startswith("|")
+        and re.search(r"\d\.\d|\d %", _CODE.sub("", _SENTENCE.sub("", block)))
+    ]
+
+
+@_each(EXECUTED)
+def test_figures_beside_a_benchmark_report_are_marked(page: Path) -> None:
+    assert unmarked_figures(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<!-- figures from report.md -->\n\n| a | b |\n| --- | --- |\n| x | 1.60x |\n",
+        "<!-- figures from report.md -->\n\n| a | b |\n| --- | --- |\n| x | 1.7 |\n",
+        "It takes <!-- figures from report.md -->1.7 seconds<!-- end of figures -->.\n",
+        "It takes <!-- figures from report.md -->1.6 seconds.\n",
+        "It takes <!-- figures from report.md -->long<!-- end of figures -->.\n",
+        "It takes <!-- figures from report.md -->1.5 seconds.\n\nThen more<!-- end of figures -->.\n",
+    ],
+)
+def test_a_figure_that_is_not_in_the_report_is_found(page: str, tmp_path: Path) -> None:
+    (tmp_path / "report.md").write_text("| 1.5 | 2.60x | 12,500 |\n", encoding="utf-8")
+    with pytest.raises(AssertionError):
+        check_figures(page, tmp_path)
+
+
+def test_figures_of_a_report_are_taken_as_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "report.md").write_text("| 1.5 | 2.60x | 12,500 |\n", encoding="utf-8")
+    check_figures(
+        "At <!-- figures from report.md -->1.5, 2.60 times, 2.60x, 12,500<!-- end of figures -->", tmp_path
+    )
+    marked = "[r](benchmarks/a.md) has <!-- figures from benchmarks/a.md -->1.5<!-- end of figures -->"
+    assert unmarked_figures(f"{marked} seconds\n\n- 2.5 of no report\n") == []
+    assert len(unmarked_figures("- [r](../benchmarks/a.md): 1.5 seconds\n- [r](../benchmarks/a.md)\n")) == 1
+
+
+# --- options -----------------------------------------------------------------------------------------------
+
+_OPTION = re.compile(r'(?<![\w.\-])([a-z]\w*)=(?!=)("[^"]*"|-?[\w.]+|)')
+# Arguments of scikit-learn's functions that pages name.
+_OF_OTHERS = {"scoring"}
+
+
+def _arguments() -> set[str]:
+    """Return the arguments of all that is public."""
+    estimators = (polyleaf.PolyleafClassifier, polyleaf.PolyleafRegressor, polyleaf.PolyleafMixed)
+    functions = [polyleaf.cv, polyleaf.load_model]
+    functions += [getattr(room, name) for room in (callbacks, metrics) for name in room.__all__]
+    functions += [
+        method
+        for one in estimators
+        for name, method in inspect.getmembers(one, callable)
+        if not name.startswith("_")
+    ]
+    return {argument for one in functions for argument in inspect.signature(one).parameters}
+
+
+def _own_words(markdown: str) -> str:
+    """Return a page without blocks of code, and without what tables say of other libraries."""
+    text = re.sub(r"^ *(`{3,})[^`]*?^ *\1", "", markdown, flags=re.MULTILINE)
+    kept = [re.sub(r"^\|.*\|$", "", text, flags=re.MULTILINE)]
+    for head, *rows in _tables(text):
+        own = [i for i, cell in enumerate(head) if "polyleaf" in cell] or range(len(head))
+        kept += [row[i] for row in rows for i in own if i < len(row)]
+    return "\n".join(kept)
+
+
+def wrong_options(markdown: str) -> list[str]:
+    """Return the options in the text of a page that do not exist, or cannot have the value shown."""
+    known = _arguments()
+    tables = [parameters_of(kind) for kind in ("regressor", "classifier", "mixed")]
+    wrong = []
+    for code in re.findall(r"`([^`\n]+)`", _own_words(markdown)):
+        for name, shown in _OPTION.findall(code):
+            rules = [table[name].rule for table in tables if name in table]
+            if not rules and name not in known | _OF_OTHERS:
+                wrong.append(code)
+            try:
+                value = ast.literal_eval(shown)
+            except (SyntaxError, ValueError):  # a name, or nothing
+                continue
+            if rules and value is not ... and not any(_takes(rule, name, value) for rule in rules):
+                wrong.append(code)
+    return wrong
+
+
+def _takes(rule: Any, name: str, value: object) -> bool:
+    try:
+        rule.check(name, value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+@_each([*EXECUTED, ROOT / "CHANGELOG.md"])
+def test_options_exist_and_take_what_is_shown(page: Path) -> None:
+    assert wrong_options(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '`sketch="nothing"`',
+        "`nothing=1`",
+        "`predict(nothing=True)`",
+        "`max_bins=1`",
+        '`eval_metric="precision@0"`',
+    ],
+)
+def test_an_option_that_does_not_exist_is_found(text: str) -> None:
+    assert wrong_options(f"Set {text}.") == [text.strip("`")]
+    assert wrong_options(f"| LightGBM | polyleaf |\n| --- | --- |\n| {text} | `sketch=None` |\n") == []
+    assert wrong_options(f"| LightGBM | polyleaf |\n| --- | --- |\n| x | {text} |\n") != []
+
+
+# --- the reference -----------------------------------------------------------------------------------------
+
+
+def public_names() -> dict[str, Any]:
+    """All that users call, by the names under `polyleaf`; `metrics` says in its docstring which these are."""
+    named = {name: getattr(polyleaf, name) for name in polyleaf.__all__ if name != "__version__"}
+    named |= {f"callbacks.{name}": getattr(callbacks, name) for name in callbacks.__all__}
+    for_users = (metrics.__doc__ or "").split("To be called by users:")[1]
+    return named | {f"metrics.{name}": getattr(metrics, name) for name in re.findall(r"`(\w+)`", for_users)}
+
+
+def test_the_reference_has_a_table_of_all_public_names() -> None:
+    """It reads in the repository, too: each name has a line, and a link to the file that defines it."""
+    page = ROOT / "docs" / "api.md"
+    text = page.read_text(encoding="utf-8")
+    ((_, *rows),) = _tables(text)
+    names = public_names()
+    links = dict(found for row in rows for found in re.findall(r"^\[`(.+)`\]\((.+)\)$", row[0]))
+    assert set(links) == set(names)
+    for name, link in links.items():
+        assert (page.parent / link).resolve() == Path(inspect.getfile(names[name])).resolve(), name
+    assert all(len(row[1]) > 10 for row in rows)
+    shown = set(re.findall(r"^::: polyleaf\.(.+)$", text, flags=re.MULTILINE))
+    assert shown == {name for name in names if not name.startswith("callbacks.")} | {"callbacks"}
 
 
 # --- links and the site ------------------------------------------------------------------------------------
@@ -373,4 +539,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     for name in PARAMETERS:
         assert f"<code>{name}</code>" in api, name
     for name in set(polyleaf.__all__) - {"__version__"}:
+        assert f'id="polyleaf.{name}"' in api, name
+    for name in public_names():
+        assert f'href="#polyleaf.{name}"' in api, name
         assert f'id="polyleaf.{name}"' in api, name

@@ -15,16 +15,11 @@ EXAMPLES = re.findall(
 )
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_examples_run(example):
+def test_the_objective_of_the_page_learns():
     names = {}
-    exec(compile(example, str(PAGE), "exec"), names)
+    exec(compile(EXAMPLES[0], str(PAGE), "exec"), names)
     history = names["model"].evals_result_["validation_0"]["mean_log_cosh"]
     assert min(history) < 0.95 * history[0]
-
-
-def test_the_page_has_an_example():
-    assert EXAMPLES
 
 
 X = np.random.default_rng(0).normal(size=(60, 3))

@@ -89,7 +89,7 @@ BAD = [
     ("base_score", [0.0, True], TypeError),
     ("multi_strategy", "both", ValueError),
     ("multi_strategy", None, TypeError),
-    ("eval_metric", "auc", ValueError),
+    ("eval_metric", "aucpr", ValueError),
     ("eval_metric", [], ValueError),
     ("eval_metric", [None], TypeError),
     ("eval_metric", 1, TypeError),

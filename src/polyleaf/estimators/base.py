@@ -198,6 +198,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             self.evals_result_,
         )
 
+    @property
+    def best_score_(self) -> dict[str, dict[str, float]]:
+        """What the metrics of each evaluation set were after the best round, as ``[set][metric]``."""
+        self._check_is_fitted()
+        return {
+            name: {metric: values[self.best_iteration_] for metric, values in of_set.items()}
+            for name, of_set in self.evals_result_.items()
+        }
+
     # --- using the forest ----------------------------------------------------------------------------------
 
     @property

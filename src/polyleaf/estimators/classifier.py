@@ -14,13 +14,14 @@ from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import ClassWeight
 from polyleaf.estimators.base import BasePolyleaf
-from polyleaf.estimators.prediction import best_columns, decided, probabilities, raw_blocks
+from polyleaf.estimators.prediction import decided, probabilities, raw_blocks
 from polyleaf.estimators.targets import ClassTargets, EvalMetric, Objective
 from polyleaf.metrics import make_metrics
+from polyleaf.metrics.ranking import best_columns
 from polyleaf.model.fitted import FittedModel
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
-from polyleaf.params.rules import Integer
+from polyleaf.params.rules import Boolean, Integer
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import documented
 
@@ -53,6 +54,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
     evals_result_ : dict
         ``evals_result_["validation_0"]["cross_entropy"]`` has the metric of the first evaluation set after
         each round.
+    best_score_ : dict
+        ``best_score_["validation_0"]`` has the metrics of the first evaluation set after the best round.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each feature in the gain, the cover or the splits of the trees.
 
@@ -170,6 +173,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         *,
         sparse: bool | None = None,
         top_k: int | None = None,
+        as_labels: bool = False,
         n_rounds: int | None = None,
         as_frame: bool = False,
     ) -> Any:
@@ -184,7 +188,10 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             ``fit``, unless a frame is asked for.
         top_k : int, default=None
             With several classes or labels, return the numbers of the `top_k` columns (of `classes_`) with the
-            largest scores instead, best first.
+            largest scores instead, best first; of equal ones the lower column first.
+        as_labels : bool, default=False
+            With `top_k`, whether to return the classes themselves, or the names of the labels
+            (`target_names_`, if there are any), in the place of numbers of columns.
         n_rounds : int, default=None
             Number of rounds to use; None: up to the best one.
         as_frame : bool, default=False
@@ -198,13 +205,18 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             No dense array of rows x labels is made for the third and the fourth.
         """
         make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
+        Boolean().check("as_labels", as_labels)
+        if as_labels and top_k is None:
+            raise refused(Situation(asked=frozenset({"as_labels"})))
         if top_k is not None:
             Integer(1, self._coding_of_fit().width).check("top_k", top_k)
             if sparse:
                 raise refused(Situation(asked=frozenset({"sparse", "top_k"})))
             binary = self._coding.kind == "binary"  # one score: that of the second class
             scores = (np.hstack([-raw, raw]) if binary else raw for raw in self._raw_blocks(X, n_rounds))
-            best = np.concatenate([best_columns(one, int(top_k)) for one in scores])
+            best: Array = np.concatenate([best_columns(one, int(top_k)) for one in scores])
+            if as_labels:
+                best = self._labels()[best]
             if make_frame is None:
                 return best
             return make_frame(best, [f"top_{place}" for place in range(1, best.shape[1] + 1)])
@@ -282,6 +294,11 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
     def _coding_of_fit(self) -> TargetCoding:
         self._check_is_fitted()
         return self._coding
+
+    def _labels(self) -> Array:
+        """Return the classes, or what the labels are called."""
+        named = self._coding.kind == "multilabel" and self._coding.names is not None
+        return self.target_names_ if named else self.classes_
 
     def _raw_blocks(self, X: Any, n_rounds: int | None) -> Iterator[FloatArray]:
         """Return the raw scores of some rows at a time."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.validation import _num_samples
 
 from polyleaf.data.binning import bin_data
@@ -22,6 +22,7 @@ from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
 from polyleaf.params.combinations import check
+from polyleaf.params.rules import Boolean
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import validate_params
 from polyleaf.training.callbacks import all_callbacks
@@ -32,11 +33,15 @@ from polyleaf.training.state import TrainingState
 Indices = npt.NDArray[np.intp]
 
 _SET_NAME = "validation"
+# Rounds that a printed result has, but for the best one.
+_ROUNDS_SHOWN = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CVResult:
     """What the metrics were after each round, on the rows that a fold's model has not seen.
+
+    It prints as a table of some rounds; `to_frame` has all of them.
 
     Attributes
     ----------
@@ -61,15 +66,54 @@ class CVResult:
         """Rounds done."""
         return len(next(iter(self.mean.values())))
 
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(next(iter(self.folds.values())))
+
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame: a row for each round, two columns "<metric> mean" and "<metric> std"."""
-        pd = import_module("pandas")
-        columns = {
+        """Return a pandas DataFrame: a row for each round, two columns "<metric> mean" and "<metric> std".
+
+        Raises
+        ------
+        ImportError
+            When pandas is not installed.
+        """
+        try:
+            pd = import_module("pandas")
+        except ImportError as error:
+            raise ImportError(
+                "to_frame() needs pandas, which is not installed (pip install pandas); mean, std and folds "
+                "have the same figures as arrays."
+            ) from error
+        return pd.DataFrame(self._columns(), index=pd.RangeIndex(self.n_rounds, name="round"))
+
+    def __repr__(self) -> str:
+        """Return a table of some rounds, the best one among them."""
+        n_rounds, columns = self.n_rounds, self._columns()
+        shown = np.unique(np.linspace(0, n_rounds - 1, min(n_rounds, _ROUNDS_SHOWN)).round().astype(int))
+        if n_rounds > 0:
+            shown = np.union1d(shown, [self.best_round])
+        rows = [
+            [f"{number}{' *' if number == self.best_round else ''}"]
+            + [f"{values[number]:.6g}" for values in columns.values()]
+            for number in shown.tolist()
+        ]
+        head = ["round", *columns]
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+            for row in (head, *rows)
+        ]
+        best = f", the best (*) is round {self.best_round}" if n_rounds > 0 else ""
+        return "\n".join([f"{self.n_folds} folds, {n_rounds} rounds{best}", *lines])
+
+    def _columns(self) -> dict[str, FloatArray]:
+        return {
             f"{metric} {what}": values[metric]
             for metric in self.mean
             for what, values in (("mean", self.mean), ("std", self.std))
         }
-        return pd.DataFrame(columns, index=pd.RangeIndex(self.n_rounds, name="round"))
 
 
 def cv(
@@ -78,6 +122,7 @@ def cv(
     y: Any,
     *,
     cv: Any = 5,
+    shuffle: bool = True,
     sample_weight: Any = None,
     groups: Any = None,
     metrics: Any = None,
@@ -100,9 +145,14 @@ def cv(
     X, y, sample_weight
         As in ``fit``. Classes are those of the whole `y`.
     cv : int, scikit-learn splitter, or iterable of (train, test) indices, default=5
-        The folds. A number stands for as many consecutive ones, stratified by class for a classifier.
+        The folds. A number stands for as many of shuffled rows, stratified by class for a classifier.
+    shuffle : bool, default=True
+        Whether a number of folds is one of rows in random order, drawn with the estimator's `random_state`.
+        False: consecutive rows, as ``cv=5`` of scikit-learn has them. A splitter knows that itself; for rows
+        in order of time take `sklearn.model_selection.TimeSeriesSplit`.
     groups : array-like of shape (n_rows,), default=None
-        Passed on to a splitter that keeps groups together.
+        Rows of a group are kept together: passed on to the splitter. A number of folds is then one of
+        `sklearn.model_selection.GroupKFold`, which does not stratify.
     metrics : str, callable or list of these, default=None
         What to measure, as `eval_metric` of the estimator; None: that.
     return_models : bool, default=False
@@ -129,6 +179,7 @@ def cv(
     if metrics is not None:
         params["eval_metric"] = metrics
     validate_params(params, estimator._kind)
+    Boolean().check("shuffle", shuffle)
     check(Situation(params))
     if params["device"] == "cuda":
         from polyleaf.gpu.runtime import require_gpu
@@ -141,7 +192,10 @@ def cv(
     problem = read_problem(estimator, params, training_rows(X, y, sample_weight))
     data, settings, measured = problem.data, problem.settings, problem.metrics
     check_measured(measured, replace(data, weights=_weights(problem, problem.own_weight)), "y")
-    folds = _read_folds(cv, X, y, groups, _num_samples(X), is_classifier(estimator))
+    if isinstance(cv, int | np.integer):
+        seed = settings.seed if shuffle else None
+        cv = _splitter(cv, y, groups, seed, is_classifier(estimator))
+    folds = _read_folds(cv, X, y, groups, _num_samples(X))
     folds = [(_among(train, problem.kept), _among(test, problem.kept)) for train, test in folds]
     for i, fold in enumerate(folds):
         for name, part in zip(("train", "test"), fold, strict=True):
@@ -157,8 +211,10 @@ def cv(
             refuse_unobserved(len(train), whole, f"y of the train rows of fold {i}")
             problem.loss.check_targets(training.y, whole, f"y of the train rows of fold {i}", training=True)
             bins = matrix.take(train.astype(np.uint32), settings.n_threads)
-            own_loss = problem.reader.targets.make_loss(problem.coding)
-            yield Run(training, [unseen], own_loss, measured, settings, matrix=bins)
+            targets = problem.reader.targets
+            own_loss = targets.make_loss(problem.coding)
+            metrics = targets.make_metrics(problem.coding, own_loss, training)
+            yield Run(training, [unseen], own_loss, metrics, settings, matrix=bins)
 
     together = Folds(make_runs, _SET_NAME, measured)
     state = TrainingState(
@@ -232,28 +288,33 @@ def _among(rows: Indices, kept: npt.NDArray[np.bool_] | None) -> Indices:
     return (np.cumsum(kept) - 1)[rows[kept[rows]]]
 
 
-def _read_folds(
-    cv: Any, X: Any, y: Any, groups: Any, n_rows: int, classifier: bool
-) -> Sequence[tuple[Indices, Indices]]:
+def _splitter(n_folds: Any, y: Any, groups: Any, seed: int | None, classifier: bool) -> Any:
+    """Return what cuts so many folds; seed None: of consecutive rows."""
+    if isinstance(n_folds, bool | np.bool_) or n_folds < 2:
+        raise ValueError(f"cv must be at least 2 folds; got {n_folds!r}.")
+    drawn: dict[str, Any] = {} if seed is None else {"shuffle": True, "random_state": seed}
+    if groups is not None:
+        return GroupKFold(n_folds, **drawn)
+    usual = check_cv(n_folds, None if isinstance(y, Mapping) else _target(y), classifier=classifier)
+    return type(usual)(n_folds, **drawn)
+
+
+def _target(y: Any) -> Any:
+    """Return y as splitters take it."""
+    target: Any = y if scipy.sparse.issparse(y) else np.asarray(y)
+    return target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
+
+
+def _read_folds(cv: Any, X: Any, y: Any, groups: Any, n_rows: int) -> Sequence[tuple[Indices, Indices]]:
     """Return the training and test rows of each fold."""
-    if isinstance(cv, str) or not (
-        isinstance(cv, int | np.integer) or hasattr(cv, "split") or isinstance(cv, Iterable)
-    ):
+    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise TypeError(
             "cv must be a number of folds, a splitter of scikit-learn, or an iterable of (train, test) rows; "
             f"got {cv!r:.80} of type {type(cv).__name__}."
         )
-    if isinstance(cv, bool | np.bool_) or (isinstance(cv, int | np.integer) and cv < 2):
-        raise ValueError(f"cv must be at least 2 folds; got {cv!r}.")
-    target: Any = y if scipy.sparse.issparse(y) else np.asarray(y)
-    if isinstance(y, Mapping):  # columns of several kinds
-        target = np.zeros(n_rows)
-    if target.ndim == 2 and target.shape[1] == 1:
-        target = target[:, 0]
-    if isinstance(cv, int | np.integer) or hasattr(cv, "split"):
-        pairs = check_cv(cv, target, classifier=classifier).split(X, target, groups)
-    else:
-        pairs = cv
+    pairs = cv
+    if hasattr(cv, "split"):  # which does not know columns of several kinds
+        pairs = cv.split(X, np.zeros(n_rows) if isinstance(y, Mapping) else _target(y), groups)
     folds = []
     for i, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:

@@ -55,6 +55,8 @@ class PolyleafMixed(BasePolyleaf):
         ``evals_result_["validation_0"]["grade/cross_entropy"]`` has the metric of the group "grade" after
         each round, ``["loss"]`` what early stopping watches: the mean over the groups, by `loss_weight`, of
         their metrics, each divided by its value for the best constant on the training rows.
+    best_score_ : dict
+        ``best_score_["validation_0"]`` has the metrics of the first evaluation set after the best round.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each feature in the gain or the splits of the trees.
 

@@ -82,13 +82,6 @@ def probabilities(coding: TargetCoding, loss: str, prediction: FloatArray) -> Fl
     return np.clip(prediction, 0.0, 1.0) if link_of(loss, coding.kind) == "identity" else prediction
 
 
-def best_columns(raw: FloatArray, k: int) -> Array:
-    """Return the columns of the k largest scores of each row, best first."""
-    largest = np.sort(np.argpartition(-raw, k - 1, axis=1)[:, :k], axis=1)
-    order = np.argsort(-np.take_along_axis(raw, largest, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(largest, order, axis=1)
-
-
 def observed(
     y: Any, sample_weight: Any, n_rows: int, targets: Targets, coding: TargetCoding
 ) -> tuple[Any, FloatArray | None]:

@@ -40,6 +40,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         The best round, from 0, with early stopping; otherwise the last. Predictions use the rounds up to it.
     evals_result_ : dict
         ``evals_result_["validation_0"]["rmse"]`` has the metric of the first evaluation set after each round.
+    best_score_ : dict
+        ``best_score_["validation_0"]`` has the metrics of the first evaluation set after the best round.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each feature in the gain, the cover or the splits of the trees.
 

@@ -18,12 +18,12 @@ from polyleaf.data.targets import (
 )
 from polyleaf.data.weights import check_cell_weights, set_unobserved_aside, weights_by_name
 from polyleaf.losses import Loss, LossDetails, make_loss
-from polyleaf.metrics import Metric, make_metrics
+from polyleaf.metrics import KnownTargets, Metric, make_metrics
 from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.objectives import default_objective
 
 Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
-EvalMetric = str | Callable[[Array, FloatArray], float]
+EvalMetric = str | Callable[..., float]
 
 
 class Targets(ABC):
@@ -97,6 +97,7 @@ class Targets(ABC):
             kind=coding.kind,
             n_labels=coding.width,
             details=self._details(),
+            known=KnownTargets.of(coding, data.y),
         )
 
     def _details(self) -> LossDetails:

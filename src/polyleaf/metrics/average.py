@@ -1,4 +1,4 @@
-"""Means over rows and cells. Every sum over rows that a metric makes is here."""
+"""Means over rows and cells, and the rows or columns that are measured together."""
 
 from __future__ import annotations
 
@@ -79,6 +79,32 @@ def row_weights(weight: FloatArray | None) -> FloatArray | None:
 def dense(rows: Any) -> Array:
     """Return some rows as a dense array."""
     return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+
+
+def column_blocks(y: Any, prediction: Any) -> Iterator[tuple[slice, Array, Array]]:
+    """Yield some columns at a time, and the targets and predictions of these as dense arrays.
+
+    What is summed over the rows of a column is then summed at once: its bits do not depend on their order.
+    """
+    if hasattr(y, "tocsc"):
+        y = y.tocsc()
+    if hasattr(prediction, "tocsc"):
+        prediction = prediction.tocsc()
+    n_rows, n_columns = prediction.shape
+    step = max(1, BLOCK_CELLS // max(1, n_rows))
+    for start in range(0, n_columns, step):
+        columns = slice(start, start + step)
+        yield columns, dense(y[:, columns]), dense(prediction[:, columns])
+
+
+def shares(weight: FloatArray | None) -> FloatArray | None:
+    """Return weights as shares of the largest: sums of tiny or huge ones stay within float64."""
+    return weight if weight is None else weight / weight.max(initial=np.finfo(np.float64).tiny)
+
+
+def cells_of(weight: FloatArray | None, columns: slice) -> FloatArray | None:
+    """Return the weights of some columns: those of cells, or those of rows, which all columns share."""
+    return weight if weight is None or weight.ndim == 1 else weight[:, columns]
 
 
 def _blocks(y: Any, prediction: Any) -> Iterator[tuple[slice, Array, Array]]:

@@ -79,13 +79,28 @@ def ndcg_at_k(y: object, score: object, k: int, weight: object = None) -> float:
     return _ranking(NDCG, y, score, k, weight)
 
 
-def _ranking(metric: AtK, y: Any, score: Any, k: Any, weight: object) -> float:
+def _ranking(metric: AtK, y: object, score: object, k: int, weight: object) -> float:
+    given = checked_ranking(y, score, k, weight)
+    return metric.metric(given.k, f"k={k}")(given.y, given.score, given.weight)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What a ranking is measured by, checked: labels as 0 and 1 or classes as columns, scores, k, weights."""
+
+    y: Any
+    score: Any
+    k: int
+    weight: FloatArray | None
+
+
+def checked_ranking(y: Any, score: Any, k: Any, weight: object) -> Ranking:
+    """Return what users gave, checked, or raise; whether there are k labels is not looked at."""
     scores = _checked_scores(score)
     truth = _checked_truth(y, scores.shape)
     if isinstance(k, bool | np.bool_) or not isinstance(k, numbers.Integral):
         raise TypeError(f"k must be an int; got {k!r} of type {type(k).__name__}.")
-    weights = check_weights(weight, scores.shape[0], "weight")
-    return metric.metric(int(k), f"k={k}")(truth, scores, weights)
+    return Ranking(truth, scores, int(k), check_weights(weight, scores.shape[0], "weight"))
 
 
 def _checked_scores(score: Any) -> Any:
@@ -163,14 +178,14 @@ class AtK:
 
 def _hits(y: Array, score: FloatArray, k: int) -> FloatArray:
     """1 where the label in place 1 ... k of a row is true, else 0."""
-    best = _best_columns(score, k)
+    best = best_columns(score, k)
     hits: npt.NDArray[np.bool_]
     hits = best == y[:, np.newaxis] if y.ndim == 1 else np.take_along_axis(y, best, axis=1) == 1
     return hits.astype(np.float64)
 
 
-def _best_columns(score: FloatArray, k: int) -> npt.NDArray[np.intp]:
-    """Columns of the k highest scores of each row, best first; of equal ones the lower column first."""
+def best_columns(score: FloatArray, k: int) -> npt.NDArray[np.intp]:
+    """Return the columns of each row's k highest scores, best first; of equal ones the lower column first."""
     score = np.where(np.isnan(score), -np.inf, score)  # a callable objective may have led to NaN
     if k == 1:
         highest: npt.NDArray[np.intp] = np.argmax(score, axis=1, keepdims=True)

@@ -51,6 +51,11 @@ def absolute_error(y: Array, prediction: FloatArray) -> FloatArray:
     return np.abs(y - prediction)
 
 
+def relative_error(y: Array, prediction: FloatArray) -> FloatArray:
+    """Return the absolute error of each cell as a share of the target, which counts as at least 2.2e-16."""
+    return np.abs(y - prediction) / np.maximum(np.abs(y), np.finfo(np.float64).eps)
+
+
 def rmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     """Return the root of the mean squared error of all cells."""
     return float(np.sqrt(mean_of_cells(squared_error, y, prediction, weight)))

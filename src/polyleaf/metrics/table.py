@@ -2,61 +2,61 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from polyleaf.data.inputs import Array, FloatArray, read_only
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.targets import TargetCoding
 from polyleaf.losses.details import LossDetails
 from polyleaf.losses.log_link import check_range
 from polyleaf.losses.values import deviance_values, huber_values, pinball_values
 from polyleaf.metrics.average import MetricFunction, cell_mean, row_mean
+from polyleaf.metrics.callables import custom_metric
 from polyleaf.metrics.classification import (
     binary_cross_entropy,
     labels_accuracy,
     right_class,
     softmax_cross_entropy,
 )
+from polyleaf.metrics.curves import area_of_classes, area_of_labels, precision_recall_area, roc_area
+from polyleaf.metrics.f1 import f1_of_classes, f1_of_labels, f1_of_two_classes
+from polyleaf.metrics.metric import Metric
+from polyleaf.metrics.per_target import PerTarget
+from polyleaf.metrics.propensity import propensity_scored, training_propensities
 from polyleaf.metrics.ranking import NDCG, PRECISION, AtK, check_k
-from polyleaf.metrics.regression import absolute_error, r2, rmse, squared_error
+from polyleaf.metrics.regression import absolute_error, r2, relative_error, rmse, squared_error
 from polyleaf.params.combinations import refused
 from polyleaf.params.objectives import TargetKind
 from polyleaf.params.rules import metric_family
 from polyleaf.params.situation import Situation
 
-if TYPE_CHECKING:
-    from polyleaf.metrics.average import CsrMatrix
-
 
 @dataclass(frozen=True)
-class Metric:
-    """A named function of coded targets, predictions (probabilities for a classifier) and weights.
-
-    Targets and predictions of several labels may be SciPy CSR matrices.
+class KnownTargets:
+    """What some metrics have to know of the targets, beside their kind and number.
 
     Attributes
     ----------
-    name : str
-        Its key in ``evals_result_``.
-    greater_is_better : bool
-        Which way early stopping looks.
-    function : callable (y, prediction, weight) -> float
-        `weight` is None, of shape (rows,), or of shape (rows, outputs): a cell of weight 0 was not observed.
-    takes_weight : bool
-        Whether it makes use of weights; a callable of the user's does if it has an argument `sample_weight`.
-    check_targets : callable (y, weight, name) or None
-        Raises ValueError, calling y by `name`, where the metric is not defined.
+    names : sequence of str
+        Of the columns of y, for metrics of single targets.
+    classes : ndarray or None
+        The class labels, of which targets are the codes.
+    training : Any
+        Coded labels or classes of the training rows, for metrics that look at how frequent they are.
     """
 
-    name: str
-    greater_is_better: bool
-    function: MetricFunction
-    takes_weight: bool = True
-    check_targets: Callable[[Array, FloatArray | None, str], None] | None = None
+    names: Sequence[str] = ()
+    classes: Array | None = None
+    training: Any = None
+
+    @classmethod
+    def of(cls, coding: TargetCoding, training: Any) -> KnownTargets:
+        """Return what a coding and the coded targets of the training rows tell."""
+        # There are more names than columns where several quantiles of each target are predicted.
+        names = replace(coding, levels=None).columns_of_predictions()
+        return cls(names, None if coding.kind == "multilabel" else coding.classes, training)
 
 
 def make_metrics(
@@ -66,8 +66,11 @@ def make_metrics(
     kind: TargetKind,
     n_labels: int | None = None,
     details: LossDetails | None = None,
+    known: KnownTargets | None = None,
 ) -> list[Metric]:
     """Return the metrics that `eval_metric` asks for.
+
+    Those of single targets come first: the last metric is the one that early stopping watches.
 
     Parameters
     ----------
@@ -81,6 +84,8 @@ def make_metrics(
         Number of classes or labels. None: whether there are k of them to look at is seen when measuring.
     details : LossDetails or None, default=None
         Of the metrics "huber", "quantile" and "tweedie".
+    known : KnownTargets or None, default=None
+        Of metrics of single targets, of "psp@k" and of scorers.
 
     Raises
     ------
@@ -90,57 +95,60 @@ def make_metrics(
     if eval_metric is None:
         eval_metric = default
     wanted = [eval_metric] if isinstance(eval_metric, str) or callable(eval_metric) else list(eval_metric)
-    details = details or LossDetails()
-    metrics = [_custom(one) if callable(one) else _named(one, kind, n_labels, details) for one in wanted]
-    names = [metric.name for metric in metrics]
+    known = known or KnownTargets()
+    make = partial(
+        _named, kind=kind, n_labels=n_labels, details=details or LossDetails(), training=known.training
+    )
+    of_targets: list[Metric] = []
+    metrics: list[Metric] = []
+    for one in wanted:
+        if callable(one):
+            metrics.append(custom_metric(one, kind, known.classes))
+            continue
+        found = _found(one, kind)
+        if not isinstance(found, PerTarget):
+            metrics.append(make(one))
+            continue
+        whole = make(found.name)
+        of_targets += found.metrics(whole, known.names)
+        if found.name not in wanted:
+            metrics.append(whole)
+    names = [metric.name for metric in (*of_targets, *metrics)]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"eval_metric has {name!r} more than once; the names must differ.")
-    return metrics
+    return [*of_targets, *metrics]
 
 
-def _named(name: str, kind: TargetKind, n_labels: int | None, details: LossDetails) -> Metric:
+def _found(name: str, kind: TargetKind) -> Any:
+    """Return what the table has under a name, or raise."""
     table = _METRICS[kind]
     family, k = metric_family(name)
     found = table.get(family)
-    if found is None or isinstance(found, AtK) != (k is not None):
+    if found is None or isinstance(found, AtK | _PropensityScored) != (k is not None):
         numbered = " with a number for k" if any(isinstance(one, AtK) for one in table.values()) else ""
         allowed = {"allowed": f"{', '.join(table)}{numbered}"}
         raise refused(Situation({"eval_metric": name}, kind=kind, unsuited="eval_metric", words=allowed))
-    if isinstance(found, AtK):
-        assert k is not None
+    return found
+
+
+def _named(
+    name: str, *, kind: TargetKind, n_labels: int | None, details: LossDetails, training: Any
+) -> Metric:
+    found = _found(name, kind)
+    family, k = metric_family(name)
+    if k is not None:
+        called = f"eval_metric {name!r}"
         if n_labels is not None:
-            check_k(k, n_labels, f"eval_metric {name!r}")
-        found = found.metric(k, f"eval_metric {name!r}")
+            check_k(k, n_labels, called)
+        if isinstance(found, _PropensityScored):
+            found = found.metric(training, n_labels, k, called)
+        else:
+            found = found.metric(k, called)
     if isinstance(found, _WithDetails):
         found = found.metric(details)
     check = partial(check_range, name) if name in _DEVIANCES else None
     return Metric(name, family in _GREATER_IS_BETTER, found, check_targets=check)
-
-
-def _shielded(values: Array | CsrMatrix) -> Array | CsrMatrix:
-    """Return dense values as a view that cannot be written to: they may be the user's own."""
-    return read_only(values) if isinstance(values, np.ndarray) else values
-
-
-def _custom(function: Callable[..., Any]) -> Metric:
-    name = getattr(function, "__name__", type(function).__name__)
-    try:
-        takes_weight = "sample_weight" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # a builtin without a signature
-        takes_weight = False
-
-    def measured(
-        y: Array | CsrMatrix, prediction: FloatArray | CsrMatrix, weight: FloatArray | None
-    ) -> float:
-        weights = {"sample_weight": weight} if takes_weight and weight is not None else {}
-        value = function(_shielded(y), _shielded(prediction), **weights)
-        try:
-            return float(value)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"eval_metric {name!r} must return a number; got {value!r}.") from error
-
-    return Metric(name, False, measured, takes_weight)
 
 
 # --- the table ---------------------------------------------------------------------------------------------
@@ -154,6 +162,16 @@ class _WithDetails:
 
     def metric(self, details: LossDetails) -> MetricFunction:
         return cell_mean(lambda y, prediction: self.of_cells(y, prediction, details))
+
+
+@dataclass(frozen=True)
+class _PropensityScored:
+    """Precision at k, by the propensities of the training labels."""
+
+    def metric(self, training: Any, n_labels: int | None, k: int, name: str) -> MetricFunction:
+        if training is None or n_labels is None:
+            raise ValueError(f"{name} needs the labels of the training rows.")
+        return propensity_scored(training_propensities(training, n_labels), k, name)
 
 
 def _one_minus(function: MetricFunction) -> MetricFunction:
@@ -171,9 +189,27 @@ def _classification(
     }
 
 
-_CLASS_METRICS = _classification("cross_entropy", row_mean(softmax_cross_entropy), row_mean(right_class))
-_LABEL_METRICS = _classification("binary_cross_entropy", cell_mean(binary_cross_entropy), labels_accuracy)
-_AT_K = {"precision@k": PRECISION, "ndcg@k": NDCG}
+def _per_target(metrics: dict[str, MetricFunction]) -> dict[str, PerTarget]:
+    return {f"{name}_per_target": PerTarget(name, function) for name, function in metrics.items()}
+
+
+_CLASS_METRICS: dict[str, MetricFunction] = {
+    **_classification("cross_entropy", row_mean(softmax_cross_entropy), row_mean(right_class)),
+    "auc": area_of_classes(roc_area),
+    "average_precision": area_of_classes(precision_recall_area),
+    "f1_micro": partial(f1_of_classes, "micro"),
+    "f1_macro": partial(f1_of_classes, "macro"),
+}
+_LABEL_METRICS: dict[str, MetricFunction] = {
+    **_classification("binary_cross_entropy", cell_mean(binary_cross_entropy), labels_accuracy),
+    "auc": area_of_labels(roc_area),
+    "average_precision": area_of_labels(precision_recall_area),
+}
+_AT_K: dict[str, AtK | _PropensityScored] = {
+    "precision@k": PRECISION,
+    "psp@k": _PropensityScored(),
+    "ndcg@k": NDCG,
+}
 _DEVIANCES = {
     "poisson": _WithDetails(lambda y, prediction, details: deviance_values(y, prediction, 1)),
     "gamma": _WithDetails(lambda y, prediction, details: deviance_values(y, prediction, 2)),
@@ -181,12 +217,16 @@ _DEVIANCES = {
         lambda y, prediction, details: deviance_values(y, prediction, details.tweedie_power)
     ),
 }
-_METRICS: dict[TargetKind, dict[str, MetricFunction | AtK | _WithDetails]] = {
+_ERRORS: dict[str, MetricFunction] = {
+    "rmse": rmse,
+    "mse": cell_mean(squared_error),
+    "mae": cell_mean(absolute_error),
+    "mape": cell_mean(relative_error),
+    "r2": r2,
+}
+_METRICS: dict[TargetKind, dict[str, MetricFunction | AtK | PerTarget | _PropensityScored | _WithDetails]] = {
     "regression": {
-        "rmse": rmse,
-        "mse": cell_mean(squared_error),
-        "mae": cell_mean(absolute_error),
-        "r2": r2,
+        **_ERRORS,
         "huber": _WithDetails(
             lambda y, prediction, details: huber_values(y, prediction, details.huber_delta)
         ),
@@ -194,9 +234,23 @@ _METRICS: dict[TargetKind, dict[str, MetricFunction | AtK | _WithDetails]] = {
             lambda y, prediction, details: pinball_values(y, prediction, details.quantile_levels)
         ),
         **_DEVIANCES,
+        **_per_target(_ERRORS),
     },
     "multiclass": {**_CLASS_METRICS, **_AT_K},
-    "binary": {**_LABEL_METRICS},
-    "multilabel": {**_LABEL_METRICS, "top1_accuracy": PRECISION.metric(1, "top1_accuracy"), **_AT_K},
+    "binary": {
+        **_LABEL_METRICS,
+        "f1_micro": partial(f1_of_two_classes, "micro"),
+        "f1_macro": partial(f1_of_two_classes, "macro"),
+    },
+    "multilabel": {
+        **_LABEL_METRICS,
+        "f1_micro": partial(f1_of_labels, "micro"),
+        "f1_macro": partial(f1_of_labels, "macro"),
+        "top1_accuracy": PRECISION.metric(1, "top1_accuracy"),
+        **_per_target({name: _LABEL_METRICS[name] for name in ("log_loss", "auc", "average_precision")}),
+        **_AT_K,
+    },
 }
-_GREATER_IS_BETTER = frozenset({"accuracy", "r2", "top1_accuracy", *_AT_K})
+_GREATER_IS_BETTER = frozenset(
+    {"accuracy", "auc", "average_precision", "f1_micro", "f1_macro", "r2", "top1_accuracy", *_AT_K}
+)

@@ -528,6 +528,13 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "it returns numbers of columns",
     ),
     Exclusion(
+        "as_labels, no top_k",
+        options.AS_LABELS,
+        options.NO_TOP_K,
+        "classes are predicted as labels already, and several labels as a matrix of 0 and 1",
+        "{option} needs top_k: {why}.",
+    ),
+    Exclusion(
         "gain per output, unknown",
         options.GAIN_PER_OUTPUT,
         options.NO_GAIN_PER_OUTPUT,

@@ -18,7 +18,8 @@ MOST_GPU_BINS = 255  # of values: with the missing one, a code is a byte
 
 # Metrics by what they need: positive predictions; one prediction for each target.
 _DEVIANCES = ("poisson", "gamma", "tweedie")
-_ONE_PREDICTION = ("rmse", "mse", "mae", "r2", "huber")
+_ERRORS = ("rmse", "mse", "mae", "mape", "r2")
+_ONE_PREDICTION = (*_ERRORS, "huber", *(f"{name}_per_target" for name in _ERRORS))
 
 Given = Callable[[Situation], bool]
 Words = Callable[[Situation], str]
@@ -314,6 +315,8 @@ NO_FRAME = Option("no data frame in `X` or in the `y` of `fit`", lambda s: not s
 SPARSE_PREDICTIONS = Option("`predict(sparse=True)`", _is_asked("sparse"), "sparse=True")
 NOT_LABELS = Option("anything but several labels", lambda s: s.kind is not None and s.kind != "multilabel")
 TOP_K = Option("`top_k`", _is_asked("top_k"))
+NO_TOP_K = Option("no `top_k`", lambda s: "top_k" not in s.asked)
+AS_LABELS = Option("`predict(as_labels=True)`", _is_asked("as_labels"), "as_labels=True")
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
     '`hessian="exact"`, sparse labels, trees of more than 1,024 outputs, a model file of an older version',

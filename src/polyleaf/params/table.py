@@ -47,16 +47,40 @@ AUTO_SKETCH_OUTPUTS = 64
 AUTO_SHARED_OUTPUTS = 33
 
 METRICS: dict[EstimatorKind, tuple[str, ...]] = {
-    "regressor": ("rmse", "mse", "mae", "r2", "huber", "quantile", "poisson", "gamma", "tweedie"),
+    "regressor": (
+        "rmse",
+        "mse",
+        "mae",
+        "mape",
+        "r2",
+        "huber",
+        "quantile",
+        "poisson",
+        "gamma",
+        "tweedie",
+        "rmse_per_target",
+        "mse_per_target",
+        "mae_per_target",
+        "mape_per_target",
+        "r2_per_target",
+    ),
     "classifier": (
         "cross_entropy",
         "binary_cross_entropy",
         "log_loss",
         "accuracy",
         "error",
+        "auc",
+        "average_precision",
+        "f1_micro",
+        "f1_macro",
         "top1_accuracy",
         "precision@k",
         "ndcg@k",
+        "psp@k",
+        "log_loss_per_target",
+        "auc_per_target",
+        "average_precision_per_target",
     ),
 }
 
@@ -359,8 +383,11 @@ PARAMETERS: tuple[Parameter, ...] = (
         'What is computed on the evaluation sets after each round. None: the loss ("rmse" for the squared, '
         '"mae" for the absolute error). "huber", "quantile" (the pinball loss), "poisson", "gamma" and '
         '"tweedie" (deviances, for predictions that are positive) take the parameters of the objectives of '
-        "the same name. A callable "
-        "`(y, prediction) -> float` is minimised; one with an argument `sample_weight` gets the row weights.",
+        'the same name. "mape" is the mean of abs(y - prediction) / abs(y). "rmse_per_target" and the like '
+        'add the metric of each target, as "<target>/rmse", before that of all. A callable '
+        "`(y, prediction) -> float` is minimised unless it has an attribute `greater_is_better` that is True "
+        "(`polyleaf.metrics.make_metric`) or is known to be maximised (`r2_score` and other scores of "
+        "scikit-learn, and its scorers); one with an argument `sample_weight` gets the row weights.",
         ("regressor",),
     ),
     Parameter(
@@ -372,8 +399,15 @@ PARAMETERS: tuple[Parameter, ...] = (
         'all of its labels are. "top1_accuracy" (several labels) is the share of rows whose highest-scored '
         'label is true. "precision@k" and "ndcg@k" (several labels, three classes and more) look at the k '
         'highest scores, for any k up to the number of labels: "precision@5" is the share of true labels '
-        "among 5, which with classes is at most 1/5. A callable `(y, prediction) -> float` gets "
-        "probabilities and is minimised.",
+        'among 5, which with classes is at most 1/5. "psp@k" counts each of them by the inverse of its '
+        'propensity (Jain et al., 2016), as a share of the best there can be. "auc" and "average_precision" '
+        "are means over the labels, or over the classes, each against the rest, that some rows of the "
+        'evaluation set have and some have not; NaN if there is none. "auc_per_target" and the like (several '
+        'labels) add the metric of each label, as "<label>/auc", before that of all. A callable '
+        "`(y, prediction) -> float` gets probabilities (classes and labels, if it is a function of "
+        "scikit-learn that compares these) and is minimised unless it has an attribute `greater_is_better` "
+        "that is True (`polyleaf.metrics.make_metric`) or is known to be maximised (`roc_auc_score` and "
+        "other scores of scikit-learn, and its scorers).",
         ("classifier",),
     ),
     Parameter(

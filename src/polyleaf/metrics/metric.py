@@ -1,0 +1,36 @@
+"""What a metric is: a name, a function, and which way is up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.metrics.average import MetricFunction
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named function of coded targets, predictions (probabilities for a classifier) and weights.
+
+    Targets and predictions of several labels may be SciPy CSR matrices.
+
+    Attributes
+    ----------
+    name : str
+        Its key in ``evals_result_``.
+    greater_is_better : bool
+        Which way early stopping looks.
+    function : callable (y, prediction, weight) -> float
+        `weight` is None, of shape (rows,), or of shape (rows, outputs): a cell of weight 0 was not observed.
+    takes_weight : bool
+        Whether it makes use of weights; a callable of the user's does if it has an argument `sample_weight`.
+    check_targets : callable (y, weight, name) or None
+        Raises ValueError, calling y by `name`, where the metric is not defined.
+    """
+
+    name: str
+    greater_is_better: bool
+    function: MetricFunction
+    takes_weight: bool = True
+    check_targets: Callable[[Array, FloatArray | None, str], None] | None = None
