@@ -18,7 +18,8 @@ from sklearn.utils.validation import validate_data
 
 from polyleaf import _core
 from polyleaf.data.device_arrays import array_module, is_device_array, on_host
-from polyleaf.data.sparse_tables import SparseTable, place_of_infinity, read_sparse, refuse_empty
+from polyleaf.data.sparse_formats import SparseTable
+from polyleaf.data.sparse_tables import place_of_infinity, read_sparse, refuse_empty
 from polyleaf.data.tables import (
     Table,
     frame_kind,

@@ -18,6 +18,7 @@ import scipy.sparse
 from sklearn.exceptions import DataConversionWarning
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64
+from polyleaf.data.sparse_formats import compressed
 from polyleaf.data.tables import FrameKind
 from polyleaf.params.objectives import TargetKind
 
@@ -291,8 +292,7 @@ def _checked_sparse_indicator(y: Any, n_rows: int, name: str) -> Any:
         )
     if y.dtype.kind not in "biuf":
         raise ValueError(f"{name} is sparse with dtype {y.dtype}; it must hold 0 and 1.")
-    labels = scipy.sparse.csr_array(y, copy=True)
-    labels.sum_duplicates()
+    labels = scipy.sparse.csr_array(compressed(y, name), copy=True)
     labels.eliminate_zeros()
     wrong = np.flatnonzero(labels.data != 1)  # NaN included
     if len(wrong) > 0:

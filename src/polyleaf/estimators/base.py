@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyleaf.data.category_values import Categories
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray, read_eval_sets
-from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.fit import callbacks_of, train_on

@@ -11,7 +11,7 @@ import scipy.sparse
 from polyleaf.data.category_values import Categories, category_codes
 from polyleaf.data.device_arrays import is_device_array, looked_up, on_host
 from polyleaf.data.inputs import Array, FloatArray, check_features, read_table, table_numbers
-from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.targets import Targets
 from polyleaf.losses import Loss
