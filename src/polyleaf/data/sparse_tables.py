@@ -17,7 +17,7 @@ from polyleaf.data.sparse_formats import Array, SparseTable, compressed
 _BLOCK_CELLS = 1 << 23
 
 
-def read_sparse(X: Any, name: str) -> SparseTable:
+def read_sparse(X: Any, name: str, min_rows: int = 1) -> SparseTable:
     """Return a sparse table in compressed rows or columns, sorted, without duplicates; `X` is left as it is.
 
     Parameters
@@ -27,6 +27,8 @@ def read_sparse(X: Any, name: str) -> SparseTable:
         Duplicate entries are summed.
     name : str
         What errors call it.
+    min_rows : int, default=1
+        Rows it must have.
     """
     if X.ndim != 2:
         raise ValueError(f"{name}: Expected 2D array, got a sparse array of shape {X.shape}.")
@@ -34,7 +36,7 @@ def read_sparse(X: Any, name: str) -> SparseTable:
         raise ValueError(f"{name}: Complex data not supported; the sparse matrix has dtype {X.dtype}.")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{name} is sparse with dtype {X.dtype}; it must hold numbers.")
-    refuse_empty(X.shape, name)
+    refuse_empty(X.shape, name, min_rows)
     table = compressed(X, name)
     data = table.data
     if data.dtype.kind == "f" and data.dtype.itemsize not in (4, 8):
@@ -47,10 +49,10 @@ def read_sparse(X: Any, name: str) -> SparseTable:
     return table
 
 
-def refuse_empty(shape: tuple[int, ...], name: str) -> None:
-    """Raise for a table without rows or columns, in scikit-learn's words."""
-    for size, what in zip(shape, ("sample(s)", "feature(s)"), strict=True):
-        if size == 0:
+def refuse_empty(shape: tuple[int, ...], name: str, min_rows: int = 1) -> None:
+    """Raise for a table without columns, or with fewer rows than it must have, in scikit-learn's words."""
+    for size, what, least in zip(shape, ("sample(s)", "feature(s)"), (min_rows, 1), strict=True):
+        if size < least:
             raise ValueError(
                 f"{name}: Found array with 0 {what} (shape={shape}) while a minimum of 1 is required."
             )

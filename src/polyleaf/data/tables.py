@@ -7,6 +7,7 @@ None of the libraries is imported here: whoever passes a frame has imported its 
 
 from __future__ import annotations
 
+import datetime
 import numbers
 import sys
 import warnings
@@ -18,6 +19,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.data.exact_integers import refuse_inexact
+from polyleaf.data.remedies import IN_X, Remedies
 from polyleaf.data.sparse_tables import read_sparse, refuse_empty
 
 Array = npt.NDArray[Any]
@@ -26,9 +29,11 @@ FrameKind = Literal["pandas", "polars", "pyarrow"]
 TableKind: TypeAlias = FrameKind | Literal["array", "sparse", "cupy"]
 
 _HOW_MANY_TO_NAME = 5
-_IF_CATEGORIES = "; if these are categories, name the column in categorical_features."
 # Numbers that NumPy has no dtype for.
 _BEYOND_NUMPY = (nw.Decimal, nw.Int128, nw.UInt128)
+# pandas' are subclasses of these.
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_LARGE_INTEGERS = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128)
 
 
 @dataclass(frozen=True)
@@ -98,14 +103,14 @@ def series_kind(y: object) -> FrameKind | None:
     return "pyarrow" if is_a.is_pyarrow_chunked_array(y) or _is_arrow_array(y) else None
 
 
-def read_frame(X: Any, kind: FrameKind, name: str) -> Table:
+def read_frame(X: Any, kind: FrameKind, name: str, min_rows: int = 1) -> Table:
     """Return a data frame as a table, its columns checked for what can be told without reading a cell."""
     X = whole_frame(X)
     labels = frame_labels(X, kind, name)
-    refuse_empty((int(X.shape[0]), int(X.shape[1])), name)
+    refuse_empty((int(X.shape[0]), int(X.shape[1])), name, min_rows)
     names = feature_names(labels, name)
     if kind == "pandas" and _is_sparse_frame(X):
-        matrix = read_sparse(X.sparse.to_coo().tocsc(), name)
+        matrix = read_sparse(X.sparse.to_coo().tocsc(), name, min_rows)
         return Table(name, "sparse", matrix, labels, names, np.zeros(len(labels), dtype=bool))
     return Table(name, kind, X, labels, names, _categorical_dtypes(X, kind))
 
@@ -173,7 +178,7 @@ def take_or_check_names(estimator: Any, table: Table, *, reset: bool) -> None:
             stacklevel=2,
         )
     elif fitted is not None and table.names is not None and list(fitted) != list(table.names):
-        raise ValueError(f"{table.name}: {_difference(list(fitted), list(table.names))}")
+        raise ValueError(f"{table.name}: {_difference(list(fitted), list(table.names), table.kind)}")
     if n_features != estimator.n_features_in_:
         raise ValueError(
             f"{table.name} has {n_features} features, but {who} is expecting {estimator.n_features_in_} "
@@ -181,8 +186,8 @@ def take_or_check_names(estimator: Any, table: Table, *, reset: bool) -> None:
         )
 
 
-def _difference(fitted: list[str], given: list[str]) -> str:
-    """Say how the feature names differ, in scikit-learn's words."""
+def _difference(fitted: list[str], given: list[str], kind: TableKind) -> str:
+    """Say how the feature names differ, in scikit-learn's words, and what to do where all are there."""
     text = "The feature names should match those that were passed during fit.\n"
     unseen, missing = sorted(set(given) - set(fitted)), sorted(set(fitted) - set(given))
     if unseen:
@@ -195,6 +200,10 @@ def _difference(fitted: list[str], given: list[str]) -> str:
             "Feature names must be in the same order as they were in fit.\n"
             f"Column {at} was {fitted[at]!r} in fit, and is {given[at]!r} now.\n"
         )
+    if not missing:
+        by_name = "X[model.feature_names_in_]"
+        chosen = by_name if kind in ("pandas", "sparse") else "X.select(list(model.feature_names_in_))"
+        text += f"To take the columns of fit in their order: {chosen}\n"
     return text
 
 
@@ -206,7 +215,9 @@ def _listed(names: list[str]) -> str:
 # --- numbers -----------------------------------------------------------------------------------------------
 
 
-def frame_numbers(table: Table, codes: Mapping[int, FloatArray] | None = None) -> Array:
+def frame_numbers(
+    table: Table, codes: Mapping[int, FloatArray] | None = None, remedies: Remedies = IN_X
+) -> Array:
     """Return the cells of a data frame as one array of numbers.
 
     A frame that is one array inside (pandas) is not copied. Otherwise the columns are copied once, into an
@@ -218,13 +229,16 @@ def frame_numbers(table: Table, codes: Mapping[int, FloatArray] | None = None) -
         A pandas, polars or pyarrow frame.
     codes : mapping of int to float64 ndarray, default=None
         Columns to be replaced: the codes of categorical features.
+    remedies : Remedies
+        What errors advise.
     """
     codes = codes or {}
     whole = None if codes else _as_one_array(table)
     if whole is not None:
         return whole
+    place = f"{table.name}: column"
     columns = [
-        codes[j] if j in codes else _column_numbers(table.column(j), label, table.name)
+        codes[j] if j in codes else _column_numbers(table.column(j), f"{place} {label!r}", remedies)
         for j, label in enumerate(table.labels)
     ]
     return stacked(columns)
@@ -246,8 +260,10 @@ def _as_one_array(table: Table) -> Array | None:
     if table.kind == "pandas":
         dtypes = set(table.source.dtypes)
         if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
-            array: Array = table.source.to_numpy(dtype=np.result_type(*dtypes))
-            return array
+            common = np.result_type(*dtypes)
+            if common.kind != "f" or not any(dtype in (np.int64, np.uint64) for dtype in dtypes):
+                array: Array = table.source.to_numpy(dtype=common)
+                return array
     if table.kind == "polars" and len(set(table.source.dtypes)) == 1:
         frame = nw.from_native(table.source, eager_only=True)
         dtype = frame.schema.dtypes()[0]
@@ -263,33 +279,34 @@ def _has_no_null(frame: Any) -> bool:
     return not any(frame.get_column(label).null_count() for label in frame.columns)
 
 
-def _column_numbers(native: Any, label: object, name: str) -> Array:
+def _column_numbers(native: Any, where: str, remedies: Remedies) -> Array:
     """Return one column as numbers, or raise naming it."""
     series = _series(native)
     if _is_categorical(series):
-        raise ValueError(
-            f"{name}: column {label!r} holds no numbers but categories{_example(series)}, and it is not "
-            "among the categorical features."
-        )
-    values = series_numbers(series)
+        advice = "it is not among the categorical features." if remedies is IN_X else remedies.text
+        raise ValueError(f"{where} holds no numbers but categories{_example(series)}; {advice}")
+    values = series_numbers(series, where, remedies)
     if values is not None:
+        refuse_inexact(values, where, remedies.integers)
         return values
     if series.dtype == nw.Object:
-        return _objects_as_numbers(series.to_numpy(), label, name)
+        return objects_as_numbers(series.to_numpy(), where, remedies)
     if series.dtype == nw.String:
-        raise ValueError(
-            f"{name}: column {label!r} holds no numbers but text{_example(series)}{_IF_CATEGORIES}"
-        )
-    raise ValueError(f"{name}: column {label!r} has dtype {_dtype_name(native)}; it must hold numbers.")
+        raise ValueError(f"{where} holds no numbers but text{_example(series)}; {remedies.text}")
+    advice = remedies.dates if series.dtype.is_temporal() else "it must hold numbers."
+    raise ValueError(f"{where} has dtype {_dtype_name(native)}; {advice}")
 
 
-def series_numbers(series: nw.Series[Any]) -> Array | None:
+def series_numbers(series: nw.Series[Any], where: str, remedies: Remedies) -> Array | None:
     """Return a column of a numeric dtype as an array, NaN for a null; None when the dtype is another.
 
-    Integers and booleans without a null keep their dtype.
+    Integers and booleans without a null keep their dtype. Others that float64 cannot hold are refused.
     """
     dtype = series.dtype
     values: Array
+    if dtype in _LARGE_INTEGERS and (dtype in _BEYOND_NUMPY or series.null_count() > 0):
+        present = np.array(series.drop_nulls().to_list(), dtype=object)
+        refuse_inexact(present, where, remedies.integers)
     if dtype == nw.Boolean:
         values = series.to_numpy() if series.null_count() == 0 else series.cast(nw.Float64).to_numpy()
     elif dtype.is_numeric():
@@ -305,20 +322,22 @@ def series_numbers(series: nw.Series[Any]) -> Array | None:
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
-def _objects_as_numbers(values: Array, label: object, name: str) -> FloatArray:
+def objects_as_numbers(values: Array, where: str, remedies: Remedies) -> FloatArray:
     """Return Python objects as float64. Text is no number, even where it could be read as one."""
     cells = values.tolist()
     for kind in set(map(type, cells)):
         if issubclass(kind, str | bytes):
             text = next(cell for cell in cells if isinstance(cell, str | bytes))
-            raise ValueError(
-                f"{name}: column {label!r} holds no numbers but text such as {text!r}{_IF_CATEGORIES}"
-            )
+            raise ValueError(f"{where} holds no numbers but text such as {str(text)!r}; {remedies.text}")
+        if issubclass(kind, _DATES):
+            date = next(cell for cell in cells if isinstance(cell, _DATES))
+            raise ValueError(f"{where} holds no numbers but {date!r}; {remedies.dates}")
+    refuse_inexact(values, where, remedies.integers)
     try:
         return np.array([np.nan if is_missing(cell) else cell for cell in cells], dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         kind_of_error = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind_of_error(f"{name}: column {label!r} holds no numbers: {error}") from error
+        raise kind_of_error(f"{where} holds no numbers: {error}") from error
 
 
 def is_missing(cell: object) -> bool:

@@ -17,9 +17,11 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.exceptions import DataConversionWarning
 
+from polyleaf.data.exact_integers import refuse_inexact
 from polyleaf.data.inputs import Array, FloatArray, as_float64
+from polyleaf.data.remedies import IN_Y
 from polyleaf.data.sparse_formats import compressed
-from polyleaf.data.tables import FrameKind
+from polyleaf.data.tables import FrameKind, objects_as_numbers
 from polyleaf.params.objectives import TargetKind
 
 # Sums and differences of targets stay within float64.
@@ -163,7 +165,7 @@ def read_targets(y: object, n_rows: int, name: str = "y") -> FloatArray:
     NaN is a target that was not observed.
     """
     _refuse_missing_argument(y, name)
-    targets = as_float64(y, name)
+    targets = _measurements(y, name)
     _check_shape(targets, n_rows, name)
     if targets.min() >= -_LARGEST_TARGET and targets.max() <= _LARGEST_TARGET:  # False for a NaN
         return targets
@@ -219,6 +221,25 @@ def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) 
             f"Unknown label type: {name} has dtype {labels.dtype}; class labels are str, int, float or bool."
         )
     return labels if labels.dtype.isnative else labels.astype(labels.dtype.newbyteorder("="))
+
+
+def _measurements(y: object, name: str) -> FloatArray:
+    """Return numbers as float64; text, dates and integers that float64 cannot hold are refused."""
+    if scipy.sparse.issparse(y) or np.ma.is_masked(y):
+        return as_float64(y, name)
+    try:
+        values = np.asarray(y)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+    if values.dtype.kind == "O":
+        return objects_as_numbers(values.ravel(), name, IN_Y).reshape(values.shape)
+    if values.dtype.kind in "UST" and values.size > 0:
+        example = str(values.ravel()[0])
+        raise ValueError(f"{name} holds no numbers but text such as {example!r}; {IN_Y.text}")
+    if values.dtype.kind in "mM":
+        raise ValueError(f"{name} has dtype {values.dtype}; {IN_Y.dates}")
+    refuse_inexact(values, name, IN_Y.integers)
+    return as_float64(values, name)
 
 
 def _refuse_missing_argument(y: object, name: str) -> None:
