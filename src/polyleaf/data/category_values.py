@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf.data.tables import Array, FloatArray, Table, is_missing
+from polyleaf.data.tables import Array, FloatArray, Table, is_missing, text_columns
 
 Category = str | bool | int | float
 BoolArray = npt.NDArray[np.bool_]
@@ -121,29 +121,31 @@ def resolve_categorical(categorical_features: Any, table: Table) -> BoolArray:
 
     Parameters
     ----------
-    categorical_features : None, "from_dtype", or array-like of str, int or bool
-        Those of a categorical dtype (also None); or these: by name, by number, or by a mask of all columns.
+    categorical_features : None, "from_dtype", "auto", or array-like of str, int or bool
+        Those of a categorical dtype (also None), with "auto" those of text, too; or these: by name, by
+        number, or by a mask of all columns.
     table : Table
         The table of ``fit``.
 
     Raises
     ------
     ValueError
-        For a name or number that is not in the table, or a mask of another length.
+        For a name or number that is not in the table, a mask of another length, or ordered categories that
+        were not asked for.
     TypeError
         For anything else.
     """
     n_features = table.shape[1]
     mask = np.zeros(n_features, dtype=bool)
-    if categorical_features is None:
-        return table.categorical.copy()
-    if isinstance(categorical_features, str):
-        if categorical_features != "from_dtype":
+    if categorical_features is None or isinstance(categorical_features, str):
+        if categorical_features not in (None, "from_dtype", "auto"):
             raise ValueError(
-                'categorical_features must be None, "from_dtype", or a list of names, numbers or a mask; got '
-                f"{categorical_features!r}."
+                'categorical_features must be None, "from_dtype", "auto", or a list of names, numbers or a '
+                f"mask; got {categorical_features!r}."
             )
-        return table.categorical.copy()
+        _refuse_ordered(table)
+        found = table.categorical.copy()
+        return found | text_columns(table) if categorical_features == "auto" else found
     chosen = np.asarray(categorical_features, dtype=object)
     if chosen.ndim != 1:
         raise TypeError(
@@ -205,6 +207,20 @@ def learn_categories(
 def category_codes(table: Table, categories: Categories) -> dict[int, FloatArray]:
     """Return the codes of the categorical columns of a table, as `table_numbers` takes them."""
     return {j: values.codes(table.column(j), table.labels[j], table.name) for j, values in categories.items()}
+
+
+def _refuse_ordered(table: Table) -> None:
+    """Raise where a dtype says that categories have an order, which sets of them would not keep."""
+    for j in np.flatnonzero(table.categorical).tolist():
+        column = table.column(j)
+        dtype = column.type if table.kind == "pyarrow" else column.dtype
+        if getattr(dtype, "ordered", False):
+            label = table.labels[j]
+            raise ValueError(
+                f"{table.name}: column {label!r} holds categories with an order, which splits by sets of "
+                "categories would not keep. To use the order, pass its places as numbers (of pandas: "
+                f"X[{label!r}].cat.codes); to do without it, name the column in categorical_features."
+            )
 
 
 def _kind_of_entry(entry: object) -> str:

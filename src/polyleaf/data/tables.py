@@ -212,6 +212,22 @@ def _listed(names: list[str]) -> str:
     return lines if len(names) <= _HOW_MANY_TO_NAME else f"{lines}- ...\n"
 
 
+def text_columns(table: Table) -> npt.NDArray[np.bool_]:
+    """Return which columns hold text, alone or among other objects."""
+    if table.kind in ("sparse", "cupy") or (table.kind == "array" and table.source.dtype.kind in "biuf"):
+        return np.zeros(table.shape[1], dtype=bool)
+    return np.array([_holds_text(table.column(j)) for j in range(table.shape[1])], dtype=bool)
+
+
+def _holds_text(column: Any) -> bool:
+    if isinstance(column, np.ndarray):
+        return column.dtype.kind in "UT" or any(isinstance(cell, str) for cell in column.tolist())
+    series = _series(column)
+    if series.dtype == nw.Object:
+        return any(isinstance(cell, str) for cell in series.to_list())
+    return bool(series.dtype == nw.String)
+
+
 # --- numbers -----------------------------------------------------------------------------------------------
 
 

@@ -220,17 +220,18 @@ class ClassWeights:
 
 @dataclass(frozen=True)
 class Columns:
-    """None, "from_dtype", or a list of column names, of column numbers, or a mask over the columns."""
+    """None, "from_dtype", "auto", or a list of column names, of column numbers, or a mask of the columns."""
 
     allowed = (
-        '"from_dtype", array-like of column names or indices, boolean mask of shape (n_features,) or None'
+        '"from_dtype", "auto", array-like of column names or indices, boolean mask of shape (n_features,) or '
+        "None"
     )
 
     def check(self, name: str, value: object) -> None:
         if value is None:
             return
         if isinstance(value, str):
-            if value != "from_dtype":
+            if value not in ("from_dtype", "auto"):
                 raise _wrong_value(name, value, self.allowed)
             return
         if not isinstance(value, np.ndarray | Sequence) or isinstance(value, bytes):

@@ -383,8 +383,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         None,
         "Columns whose values are categories, text or numbers whose order means nothing, at most 10,000 of "
         'them in a column: by name, by number, as a mask, or "from_dtype": the columns of a categorical '
-        "dtype. Splits tell sets of categories apart; those that training did not see go where missing "
-        'values go. None: as "from_dtype".',
+        'dtype, or "auto": these and the columns of text. Splits tell sets of categories apart; those that '
+        'training did not see go where missing values go. None: as "from_dtype".',
     ),
     Parameter(
         "importance_type",
