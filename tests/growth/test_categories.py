@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 import scipy.sparse
 from test_growth_oracle import assert_same_tree, categories_of, grow

@@ -40,4 +40,5 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
     saved = read_model(path)
     estimator = _ESTIMATORS[saved.estimator](**saved.params)
     estimator._take(saved.fitted)
+    estimator._loaded = True
     return estimator
