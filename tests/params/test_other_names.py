@@ -50,7 +50,7 @@ def test_unknown_names_say_what_is_meant(cls, name, meant):
 
 
 def test_names_that_mean_nothing_get_the_list():
-    with pytest.raises(TypeError, match="'foo' is not a parameter of .*; allowed are n_est"):
+    with pytest.raises(TypeError, match=r"'foo' is not a parameter of .*; allowed are n_est"):
         PolyleafRegressor(foo=1)
     with pytest.raises(ValueError, match="'foo' is not a parameter of the mixed; allowed are "):
         PolyleafMixed().set_params(foo=1)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +29,8 @@ MOST_CATEGORIES = 10_000
 _HOW_MANY_TO_NAME = 5
 # Integers within such a range are counted instead of sorted.
 _NARROW = 1 << 16
+# Rows whose values are read one by one, which takes less time than a library needs to get going.
+_FEW_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,14 @@ class CategoryValues:
             raise ValueError("the categories are not ascending and distinct.")
         return cls(tuple(values))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CategoryValues, (self.values,)  # and not the places, which follow from them
+
+    @cached_property
+    def _place(self) -> dict[Category, float]:
+        """The code of each category."""
+        return {value: float(code) for code, value in enumerate(self.values)}
+
     def codes(self, column: Any, label: object, name: str = "X") -> FloatArray:
         """Return the code of each cell of a column, NaN for a missing or unseen value.
 
@@ -106,7 +117,7 @@ class CategoryValues:
             if is_text != was_text:
                 words = ("text", "numbers") if is_text else ("numbers", "text")
                 raise ValueError(f"{where} holds {words[0]}, but its categories were {words[1]} in fit.")
-        place = {value: float(code) for code, value in enumerate(self.values)}
+        place = self._place
         code_of_level = np.full(len(levels) + 1, np.nan)  # the last one is that of position -1
         for level, value in used.items():
             code_of_level[level] = place.get(value, np.nan)
@@ -234,7 +245,7 @@ def _kind_of_entry(entry: object) -> str:
 # --- distinct values and where they are --------------------------------------------------------------------
 
 
-def _factored(column: Any, where: str) -> tuple[list[Any], Positions]:
+def _factored(column: Any, where: str) -> tuple[Sequence[Any], Positions]:
     """Return values and, for each cell, the position of its value among them, -1 for a missing cell.
 
     The values may repeat, and may hold some that no cell has, or missing ones.
@@ -252,9 +263,13 @@ def _factored(column: Any, where: str) -> tuple[list[Any], Positions]:
         raise ValueError(f"{where} holds values that are neither text nor numbers: {error}") from error
 
 
-def _factored_pandas(column: Any) -> tuple[list[Any], Positions]:
+def _factored_pandas(column: Any) -> tuple[Sequence[Any], Positions]:
     if type(column.dtype).__name__ == "CategoricalDtype":
-        return column.cat.categories.tolist(), column.cat.codes.to_numpy().astype(np.intp)
+        levels = column.array.categories
+        few = len(column) < len(levels)  # of which a list is not worth making
+        return levels if few else levels.tolist(), column.array.codes.astype(np.intp)
+    if len(column) <= _FEW_ROWS:
+        return _factored_array(column.to_numpy(dtype=object))
     if column.dtype == object and _may_hide(set(map(type, column.tolist()))):
         return _factored_array(column.to_numpy())
     positions, values = column.factorize()
@@ -321,10 +336,14 @@ def _may_hide(kinds: set[type]) -> bool:
     return len(kinds) > 1 and not kinds.isdisjoint((bool, np.bool_))
 
 
-def _used(levels: list[Any], positions: Positions) -> dict[int, Any]:
+def _used(levels: Sequence[Any], positions: Positions) -> dict[int, Any]:
     """Return the values that occur, missing ones left out, by their position."""
-    counts = np.bincount(positions[positions >= 0], minlength=len(levels))
-    return {int(j): levels[j] for j in np.flatnonzero(counts) if not is_missing(levels[j])}
+    if len(positions) < len(levels):
+        found = sorted(set(positions.tolist()) - {-1})
+    else:
+        found = np.flatnonzero(np.bincount(positions[positions >= 0], minlength=len(levels))).tolist()
+    values = {j: levels[j] for j in found}
+    return {j: value for j, value in values.items() if not is_missing(value)}
 
 
 def _checked(levels: dict[int, Any], where: str) -> dict[int, Category]:
