@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.tables import Array, FloatArray, Table, is_missing, text_columns
+from polyleaf.params.wording import shown
 
 Category = str | bool | int | float
 BoolArray = npt.NDArray[np.bool_]
@@ -181,21 +182,21 @@ def resolve_categorical(categorical_features: Any, table: Table) -> BoolArray:
         outside = [entry for entry in entries if not 0 <= entry < n_features]
         if outside:
             raise ValueError(
-                f"categorical_features holds {outside[0]!r}, but the columns of {table.name} are numbered 0 "
-                f"to {n_features - 1}."
+                f"categorical_features holds {shown(outside[0])}, but the columns of {table.name} are "
+                f"numbered 0 to {n_features - 1}."
             )
         mask[[int(entry) for entry in entries]] = True
     if kinds == {"name"}:
         if table.names is None:
             raise ValueError(
-                f"categorical_features holds names, such as {entries[0]!r}, but {table.name} has no column "
-                "names."
+                f"categorical_features holds names, such as {shown(entries[0])}, but {table.name} has no "
+                "column names."
             )
         number = {name: j for j, name in enumerate(table.names)}
         unknown = [entry for entry in entries if entry not in number]
         if unknown:
             raise ValueError(
-                f"categorical_features holds {', '.join(map(repr, unknown[:_HOW_MANY_TO_NAME]))}: no column "
+                f"categorical_features holds {', '.join(map(shown, unknown[:_HOW_MANY_TO_NAME]))}: no column "
                 f"of {table.name} has that name."
             )
         mask[[number[entry] for entry in entries]] = True

@@ -23,6 +23,7 @@ from polyleaf.data.remedies import IN_Y
 from polyleaf.data.sparse_formats import compressed
 from polyleaf.data.tables import FrameKind, objects_as_numbers
 from polyleaf.params.objectives import TargetKind
+from polyleaf.params.wording import shown
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300
@@ -152,7 +153,7 @@ def classification_coding(y: Array, *, softmax: bool = False, name: str = "y") -
     classes = _sorted_classes(y)
     if len(classes) == 1:
         raise ValueError(
-            f"{name} holds one class only, {classes[0]!r} (rows of weight 0 do not count); "
+            f"{name} holds one class only, {shown(classes[0])} (rows of weight 0 do not count); "
             "a classifier needs at least two classes."
         )
     binary = len(classes) == 2 and not softmax
@@ -296,7 +297,7 @@ def _checked_indicator(labels: Array, name: str) -> Array:
         place = np.argwhere(~right)[0]
         raise ValueError(
             f"{name} has {labels.shape[1]} columns, so it must be a matrix of 0 and 1 (one column per "
-            f"label); got {matrix[tuple(place)]!r} in {_place(place)}."
+            f"label); got {shown(matrix[tuple(place)])} in {_place(place)}."
         )
     return matrix
 
@@ -319,8 +320,8 @@ def _checked_sparse_indicator(y: Any, n_rows: int, name: str) -> Any:
     if len(wrong) > 0:
         row = int(np.searchsorted(labels.indptr, wrong[0], side="right")) - 1
         raise ValueError(
-            f"{name} must be a matrix of 0 and 1 (one column per label); got {labels.data[wrong[0]]!r} in "
-            f"row {row}, column {labels.indices[wrong[0]]}."
+            f"{name} must be a matrix of 0 and 1 (one column per label); got {shown(labels.data[wrong[0]])} "
+            f"in row {row}, column {labels.indices[wrong[0]]}."
         )
     labels.data = np.ones(len(labels.data), dtype=np.uint8)
     return labels
@@ -354,7 +355,7 @@ def _single_type(labels: Array, name: str) -> Array:
     if any(kind is not str and not issubclass(kind, numbers.Integral) for kind in kinds):
         missing = next((row for row, label in enumerate(values) if _is_missing(label)), None)
         if missing is not None:
-            raise ValueError(f"{name} has a missing class label, {values[missing]!r}, in row {missing}.")
+            raise ValueError(f"{name} has a missing class label, {shown(values[missing])}, in row {missing}.")
     names = sorted({_type_name(kind) for kind in kinds})
     if len(names) > 1:
         raise ValueError(f"{name} mixes labels of type {' and '.join(names)}; all must be of one type.")

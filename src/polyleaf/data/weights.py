@@ -19,6 +19,7 @@ from polyleaf.data.sums import group_sums
 from polyleaf.data.targets import TargetCoding
 from polyleaf.params.combinations import refused
 from polyleaf.params.situation import Situation
+from polyleaf.params.wording import shown
 
 Cells = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -219,7 +220,7 @@ def _factors(
         if label not in position:
             known = ", ".join(map(repr, list(position)[:10]))
             raise ValueError(
-                f"{name} has the class {label!r}, which y does not hold; its classes are {known}."
+                f"{name} has the class {shown(label)}, which y does not hold; its classes are {known}."
             )
         factors[position[label]] = value
     return factors

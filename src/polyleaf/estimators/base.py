@@ -35,6 +35,7 @@ from polyleaf.params.objectives import link_of
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import EstimatorKind, parameters_of, unknown_parameter, validate_params
+from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
@@ -401,7 +402,7 @@ def _model_of(model: Any) -> SavedModel:
     if not isinstance(model, BasePolyleaf):
         raise TypeError(
             "init_model must be a fitted PolyleafRegressor or PolyleafClassifier, or the path of a model "
-            f"file; got {model!r:.80} of type {type(model).__name__}."
+            f"file; got {shown(model):.80} of type {type(model).__name__}."
         )
     model._check_is_fitted()
     return SavedModel(model._kind, model.get_params(deep=False), model._fitted())

@@ -24,6 +24,7 @@ from polyleaf.estimators.problem import Problem, check_measured, read_problem, t
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import validate_params
+from polyleaf.params.wording import shown
 from polyleaf.training.callbacks import all_callbacks
 from polyleaf.training.folds import Folds
 from polyleaf.training.loop import Run, TrainingResult, boost
@@ -238,7 +239,7 @@ def _read_folds(
             f"got {cv!r:.80} of type {type(cv).__name__}."
         )
     if isinstance(cv, bool | np.bool_) or (isinstance(cv, int | np.integer) and cv < 2):
-        raise ValueError(f"cv must be at least 2 folds; got {cv!r}.")
+        raise ValueError(f"cv must be at least 2 folds; got {shown(cv)}.")
     target: Any = y if scipy.sparse.issparse(y) else np.asarray(y)
     if isinstance(y, Mapping):  # columns of several kinds
         target = np.zeros(n_rows)
