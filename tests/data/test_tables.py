@@ -751,3 +751,11 @@ def test_the_advice_for_another_order_is_right(kind):
     advice = str(refused.value).rstrip().rpartition("order: ")[2]
     in_order = eval(advice, {"X": mixed_up, "model": model, "list": list})
     np.testing.assert_array_equal(model.predict(in_order), model.predict(frame_of(kind)))
+
+
+def test_infinite_targets_are_named():
+    y = pd.DataFrame({"p": np.zeros(N), "q": np.full(N, np.inf)})
+    with pytest.raises(ValueError, match=r"y contains infinity.* in row 0, column 'q'"):
+        small().fit(X, y)
+    with pytest.raises(ValueError, match=r"y contains infinity.* in row 0, column 1"):
+        small().fit(X, y.to_numpy())

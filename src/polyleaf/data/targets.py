@@ -160,10 +160,10 @@ def classification_coding(y: Array, *, softmax: bool = False, name: str = "y") -
     return TargetCoding("binary" if binary else "multiclass", len(classes), 1, classes)
 
 
-def read_targets(y: object, n_rows: int, name: str = "y") -> FloatArray:
+def read_targets(y: object, n_rows: int, name: str = "y", columns: Sequence[str] | None = None) -> FloatArray:
     """Return regression targets as float64, 1-D or 2-D, or raise naming the row and column at fault.
 
-    NaN is a target that was not observed.
+    NaN is a target that was not observed. Errors call the columns by their names, or by their numbers.
     """
     _refuse_missing_argument(y, name)
     targets = _measurements(y, name)
@@ -174,8 +174,9 @@ def read_targets(y: object, n_rows: int, name: str = "y") -> FloatArray:
     if too_large.any():
         place = np.argwhere(too_large)[0]
         raise ValueError(
-            f"{name} contains infinity or a value too large ({targets[tuple(place)]}) in {_place(place)}; it "
-            f"must hold finite numbers of at most {_LARGEST_TARGET:g} in size, or NaN (not observed)."
+            f"{name} contains infinity or a value too large ({targets[tuple(place)]}) in "
+            f"{_place(place, columns)}; it must hold finite numbers of at most "
+            f"{_LARGEST_TARGET:g} in size, or NaN (not observed)."
         )
     return targets
 
@@ -259,9 +260,9 @@ def _check_shape(y: Array, n_rows: int, name: str) -> None:
         )
 
 
-def _place(index: Iterable[int]) -> str:
+def _place(index: Iterable[int], columns: Sequence[str] | None = None) -> str:
     row, *column = index
-    return f"row {row}" + "".join(f", column {j}" for j in column)
+    return f"row {row}" + "".join(f", column {j if columns is None else repr(columns[j])}" for j in column)
 
 
 def _label_array(y: object, name: str) -> Array:
