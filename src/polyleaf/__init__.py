@@ -1,6 +1,7 @@
 """Gradient boosted decision trees whose every leaf predicts all outputs at once."""
 
 from polyleaf import _load_core as _load_core  # isort: skip  # before anything else imports the core
+import logging
 from importlib.metadata import version
 
 from polyleaf.estimators.classifier import PolyleafClassifier
@@ -11,6 +12,7 @@ from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
 
 __version__ = version("polyleaf")
+logging.getLogger("polyleaf").addHandler(logging.NullHandler())  # silent until an application says otherwise
 
 __all__ = [
     "CVResult",

@@ -292,6 +292,7 @@ SPARSE = read_table(Host(), scipy.sparse.csr_array((2, 3)), reset=True)
     [
         (None, [1]),
         ("from_dtype", [1]),
+        ("auto", [1]),
         (["k", "c"], [1, 2]),
         (("c",), [1]),
         (pd.Index(["k"]), [2]),
@@ -358,3 +359,47 @@ def test_the_whole_way(kind):
     later = read_table(host, frame(["Lima", None, "Oslo", "Rome"], [1, 2, 3, 4]), reset=False)
     numbers = table_numbers(later, category_codes(later, categories))
     np.testing.assert_array_equal(numbers, [[1, np.nan], [2, np.nan], [3, 0], [4, 1]])
+
+
+def test_auto_takes_text_of_every_kind():
+    columns = {
+        "n": [1.5, None, 2.0],
+        "text": ["a", None, "b"],
+        "same": pd.Categorical(["x", "y", "x"]),
+        "k": [1, 2, 3],
+        "flag": [True, False, True],
+    }
+    frame = pd.DataFrame(columns)
+    odd = {
+        "old": pd.Series(["a", None, "b"], dtype=object),
+        "objects": pd.Series([1, None, 2.5], dtype=object),
+    }
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False)):
+        mask = resolve_categorical("auto", read_table(Host(), table, reset=True))
+        assert mask.tolist() == [False, True, True, False, False]
+    read = read_table(Host(), frame.assign(**odd), reset=True)
+    assert resolve_categorical("auto", read).tolist() == [False, True, True, False, False, True, False]
+    cells = read_table(Host(), np.array([["a", 1.5], ["b", None]], dtype=object), reset=True)
+    assert resolve_categorical("auto", cells).tolist() == [True, False]
+    for table in (PLAIN, SPARSE):
+        assert not resolve_categorical("auto", table).any()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"n": [1, 2], "size": pd.Categorical(["S", "L"], categories=["S", "L"], ordered=True)}),
+        pa.table(
+            {"n": [1, 2], "size": pa.DictionaryArray.from_arrays(pa.array([0, 1]), ["S", "L"], ordered=True)}
+        ),
+    ],
+    ids=["pandas", "pyarrow"],
+)
+def test_categories_with_an_order_are_refused_unless_named(frame):
+    table = read_table(Host(), frame, reset=True)
+    for chosen in (None, "from_dtype", "auto"):
+        with pytest.raises(ValueError, match=r"X: column 'size' holds categories with an order.*cat\.codes"):
+            resolve_categorical(chosen, table)
+    assert resolve_categorical(["size"], table).tolist() == [False, True]
+    categories = learn_categories(table, np.array([False, True]))
+    assert categories[1].values == ("L", "S")

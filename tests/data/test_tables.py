@@ -1,5 +1,6 @@
 """Data frames of pandas, polars and pyarrow: the same bits as arrays, names that are kept and checked."""
 
+import datetime
 import pickle
 import subprocess
 import sys
@@ -210,18 +211,89 @@ def test_a_column_of_nulls_is_missing_throughout(frame):
     np.testing.assert_array_equal(read(frame), [[np.nan], [np.nan]])
 
 
-def test_large_integers_beside_nulls_are_rounded_not_refused():
-    frame = pa.table({"a": pa.array([2**62 + 1, None])})
-    np.testing.assert_array_equal(read(frame), [[2.0**62], [np.nan]])
+LARGE = [2**53 + 1, -(2**62) - 1, 2**63 - 1]
+LARGE_IN_TABLES = {
+    "array": lambda value: np.array([[1, 2], [value, 3]]),
+    "column order": lambda value: np.asfortranarray([[1, 2], [value, 3]]),
+    "objects": lambda value: np.array([[1, 0.5], [value, None]], dtype=object),
+    "list": lambda value: [[1, 2], [value, 3]],
+    "csr": lambda value: scipy.sparse.csr_array(np.array([[0, 2], [value, 3]])),
+    "csc": lambda value: scipy.sparse.csc_array(np.array([[0, 2], [value, 3]])),
+    "pandas": lambda value: pd.DataFrame([[1, 2], [value, 3]]),
+    "pandas beside floats": lambda value: pd.DataFrame({0: [1, value], 1: [0.5, 1.5]}),
+    "pandas nullable": lambda value: pd.DataFrame({0: pd.array([None, value], dtype="Int64"), 1: [1, 2]}),
+    "pandas objects": lambda value: pd.DataFrame({0: np.array([None, value], dtype=object)}),
+    "polars": lambda value: pl.DataFrame({"0": [1, value], "1": [0.5, 1.5]}),
+    "polars nulls": lambda value: pl.DataFrame({"0": [None, value]}),
+    "polars wide": lambda value: pl.DataFrame({"0": [1, value]}, schema={"0": pl.Int128}),
+    "pyarrow": lambda value: pa.table({"0": pa.array([value, 1]), "1": pa.array([0.5, 1.5])}),
+    "pyarrow nulls": lambda value: pa.table({"0": pa.array([value, None])}),
+}
+
+
+@pytest.mark.parametrize("value", LARGE)
+@pytest.mark.parametrize("kind", LARGE_IN_TABLES)
+def test_integers_that_float64_would_round_are_refused_by_name(kind, value):
+    words = rf"X: column '?0'? holds the integer {value}, beyond 2\*\*53.*categorical_features"
+    with pytest.raises(ValueError, match=words):
+        read(LARGE_IN_TABLES[kind](value))
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**53), 2**53 + 2, -(2**63), 2**62, 3 * 2**60])
+@pytest.mark.parametrize("kind", LARGE_IN_TABLES)
+def test_large_integers_that_float64_holds_are_used(kind, value):
+    numbers = read(LARGE_IN_TABLES[kind](value))
+    cells = numbers.toarray() if scipy.sparse.issparse(numbers) else numbers
+    assert float(value) in cells[:, 0].astype(np.float64)
+
+
+def test_large_unsigned_integers_are_looked_at_too():
+    np.testing.assert_array_equal(read(np.array([[2**63]], dtype=np.uint64)), [[2**63]])
+    with pytest.raises(ValueError, match="column 0 holds the integer 18446744073709551615"):
+        read(np.array([[2**64 - 1]], dtype=np.uint64))
+
+
+@pytest.mark.parametrize("value", LARGE)
+def test_predict_refuses_what_fit_refuses(value):
+    model = PolyleafRegressor(n_estimators=1).fit(np.arange(60).reshape(30, 2), np.arange(30.0))
+    with pytest.raises(ValueError, match=f"X: column 1 holds the integer {value}"):
+        model.predict(np.array([[3, value]]))
+
+
+@pytest.mark.parametrize("value", LARGE)
+def test_targets_that_float64_would_round_are_refused_by_name(value):
+    table, model = np.zeros((3, 1)), PolyleafRegressor()
+    odd = {
+        "y": [[1, 2, value], np.array([1, None, value], dtype=object), pd.Series([1, 2, value])],
+        "y: column 't'": [
+            pd.DataFrame({"a": [0.5, 1, 2], "t": [1, 2, value]}),
+            pl.DataFrame({"t": [1, None, value]}),
+        ],
+    }
+    for where, targets in odd.items():
+        for y in targets:
+            with pytest.raises(ValueError, match=f"{where} holds the integer {value}.*subtract an offset"):
+                model.fit(table, y)
+
+
+def test_classes_may_be_large_integers():
+    labels = np.array([2**53, 2**53 + 1] * 20)
+    model = PolyleafClassifier(n_estimators=1).fit(labels[:, np.newaxis] % 2, pd.Series(labels))
+    assert model.classes_.tolist() == [2**53, 2**53 + 1]
 
 
 DAY = np.array(["2020-01-01", "2020-01-02"], dtype="M8[ns]")
 ODD_COLUMNS = [
-    (pd.DataFrame({"a": [1, 2], "day": DAY}), r"X: column 'day' has dtype datetime64\[ns\]; it must hold"),
-    (pl.DataFrame({"a": [1, 2], "day": DAY}), "X: column 'day' has dtype Datetime"),
-    (pa.table({"a": [1, 2], "day": DAY}), "X: column 'day' has dtype timestamp"),
-    (pd.DataFrame({"day": DAY - DAY[0]}), "X: column 'day' has dtype timedelta64"),
+    (pd.DataFrame({"a": [1, 2], "day": DAY}), r"X: column 'day' has dtype datetime64\[ns\]; turn dates"),
+    (pl.DataFrame({"a": [1, 2], "day": DAY}), "X: column 'day' has dtype Datetime.*; turn dates"),
+    (pa.table({"a": [1, 2], "day": DAY}), "X: column 'day' has dtype timestamp.*; turn dates"),
+    (pd.DataFrame({"day": DAY - DAY[0]}), "X: column 'day' has dtype timedelta64.*; turn dates"),
     (pd.DataFrame({"day": pd.period_range("2020", periods=2)}), "X: column 'day' has dtype period"),
+    (
+        pd.DataFrame({"day": [datetime.date(2020, 1, 1), None]}),
+        "X: column 'day' holds .*turn dates",
+    ),
+    (pd.DataFrame({"l": [None, datetime.timedelta(1)]}, dtype=object), "X: column 'l' holds .*turn dates"),
     (pl.DataFrame({"l": [[1], [2]]}), "X: column 'l' has dtype List"),
     (pd.DataFrame({"c": [1j, 2]}), "X: column 'c' has dtype complex128"),
     (
@@ -345,11 +417,11 @@ def test_a_frame_is_left_as_it_is():
     [
         (
             ["height", "age", "weight", "shoe size"],
-            "same order.*\n.*Column 0 was 'age' in fit, and is 'height'",
+            "same order.*\n.*Column 0 was 'age' in fit, and is 'height'.*To take .*feature_names_in_",
         ),
         (["age", "height", "weight", "hat"], "unseen at fit time:\n- hat\n.*yet now missing:\n- shoe size"),
         (["age", "height", "weight"], "seen at fit time, yet now missing:\n- shoe size"),
-        ([*NAMES, "hat"], "unseen at fit time:\n- hat\n$"),
+        ([*NAMES, "hat"], "unseen at fit time:\n- hat\nTo take .*feature_names_in_"),
     ],
 )
 def test_other_names_are_an_error_that_says_what_differs(kind, names, words):
@@ -668,3 +740,22 @@ def test_columns_of_sparse_tables_cannot_be_recoded():
     np.testing.assert_array_equal(table.column(1), [0, 1, 0])
     with pytest.raises(ValueError, match="X is sparse; its columns cannot be categories"):
         table_numbers(table, {1: np.zeros(3)})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_advice_for_another_order_is_right(kind):
+    model = small().fit(frame_of(kind), Y)
+    mixed_up = frame_of(kind, X[:, ::-1], [*NAMES[::-1]])
+    with pytest.raises(ValueError, match="feature_names_in_") as refused:
+        model.predict(mixed_up)
+    advice = str(refused.value).rstrip().rpartition("order: ")[2]
+    in_order = eval(advice, {"X": mixed_up, "model": model, "list": list})
+    np.testing.assert_array_equal(model.predict(in_order), model.predict(frame_of(kind)))
+
+
+def test_infinite_targets_are_named():
+    y = pd.DataFrame({"p": np.zeros(N), "q": np.full(N, np.inf)})
+    with pytest.raises(ValueError, match=r"y contains infinity.* in row 0, column 'q'"):
+        small().fit(X, y)
+    with pytest.raises(ValueError, match=r"y contains infinity.* in row 0, column 1"):
+        small().fit(X, y.to_numpy())

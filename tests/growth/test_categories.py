@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 import scipy.sparse
 from test_growth_oracle import assert_same_tree, categories_of, grow
@@ -645,3 +646,16 @@ def test_a_set_beyond_the_last_category_is_refused() -> None:
     bits = np.insert(arrays["category_bits"], at, np.zeros(320, np.uint32))
     with pytest.raises(ValueError, match="goes beyond 9999"):
         Forest.from_arrays(arrays | {"category_begin": begin, "category_bits": bits})
+
+
+def test_auto_is_as_naming_the_columns_of_text():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"n": rng.normal(size=200), "t": rng.choice(["a", "b", "c"], 200)})
+    y = frame["n"] + (frame["t"] == "b")
+    named, auto = (
+        PolyleafRegressor(n_estimators=5, categorical_features=chosen).fit(frame, y)
+        for chosen in (["t"], "auto")
+    )
+    np.testing.assert_array_equal(auto.predict(frame), named.predict(frame))
+    with pytest.raises(ValueError, match="mixes values of type int and str"):
+        PolyleafRegressor(categorical_features="auto").fit(frame.assign(t=[1, "a"] * 100), y)

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -818,3 +819,38 @@ def test_targets_of_extreme_size_are_saved_and_loaded(size, strategy, path):
     model = PolyleafRegressor(**SMALL, multi_strategy=strategy).fit(X, y)
     model.save_model(path)
     np.testing.assert_array_equal(load_model(path).predict(X), model.predict(X))
+
+
+# --- fitting a loaded model again --------------------------------------------------------------------------
+
+
+def _squares(y, raw):
+    return raw - y, np.ones_like(raw)
+
+
+def _loaded(model, path):
+    model.save_model(path)
+    return load_model(path)
+
+
+def test_a_loaded_model_that_would_be_fitted_for_another_loss_warns(tmp_path):
+    table, path = np.arange(120.0).reshape(60, 2), tmp_path / "model.safetensors"
+    y, classes = np.arange(60.0), np.arange(60) % 3
+    custom = _loaded(PolyleafRegressor(n_estimators=2, objective=_squares).fit(table, y[:, np.newaxis]), path)
+    with pytest.warns(UserWarning, match="a function of yours; .*'squared_error'.*Set objective"):
+        custom.fit(table, y)
+    three = _loaded(PolyleafClassifier(n_estimators=2).fit(table, classes), path)
+    with pytest.warns(UserWarning, match="'cross_entropy'; .*'binary_cross_entropy'"):
+        three.fit(table, classes > 0)
+
+
+def test_other_fits_of_loaded_models_do_not_warn(tmp_path):
+    table, path = np.arange(120.0).reshape(60, 2), tmp_path / "model.safetensors"
+    y, classes = np.arange(60.0) + 1, np.arange(60) % 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _loaded(PolyleafRegressor(n_estimators=2).fit(table, y), path).fit(table, y)
+        huber = _loaded(PolyleafRegressor(n_estimators=2, objective="huber").fit(table, y), path)
+        huber.set_params(objective="poisson").fit(table, y)
+        model = PolyleafClassifier(n_estimators=2).fit(table, classes)
+        model.fit(table, classes > 0)  # never in a file

@@ -10,6 +10,7 @@ from polyleaf import PolyleafClassifier, PolyleafRegressor
 from polyleaf.metrics.table import _METRICS
 from polyleaf.params.resolution import base_score_vector
 from polyleaf.params.table import METRICS, parameters_of, parameters_section, validate_params
+from polyleaf.params.wording import shown
 
 ESTIMATORS = {"regressor": PolyleafRegressor, "classifier": PolyleafClassifier}
 KINDS = tuple(ESTIMATORS)
@@ -120,7 +121,7 @@ def test_bad_value_is_named(kind, name, value, error):
     assert name in message
     assert "must be" in message
     if not isinstance(value, list):
-        assert repr(value) in message
+        assert shown(value) in message
 
 
 @pytest.mark.parametrize(("name", "value"), [("softmax_curvature", "p"), ("softmax_curvature", None)])

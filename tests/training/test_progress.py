@@ -1,5 +1,7 @@
 """What is shown of a training goes to standard error, and only when asked for."""
 
+import logging
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,24 @@ def test_close_twice_is_harmless(capsys):
     bar.after_training(of_state)
     bar.after_round(of_state)
     assert "1/5" not in capsys.readouterr().err
+
+
+def test_what_is_shown_is_logged_too(caplog, capsys):
+    with caplog.at_level(logging.INFO, logger="polyleaf"):
+        PolyleafRegressor(n_estimators=4, verbose=2).fit(np.arange(60.0)[:, np.newaxis], np.arange(60.0))
+    shown = capsys.readouterr().err
+    lines = [record.getMessage() for record in caplog.records]
+    assert [record.levelname for record in caplog.records] == ["INFO"] * 3
+    assert [line.split("]")[0] for line in lines] == ["[2/4", "[4/4", "trained [4/4"]
+    assert all("rmse=" in line for line in lines)
+    assert lines[0] in shown
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, logger="polyleaf"):
+        PolyleafRegressor(n_estimators=4).fit(np.arange(60.0)[:, np.newaxis], np.arange(60.0))
+    assert not caplog.records
+
+
+def test_the_log_is_silent_by_itself():
+    logger = logging.getLogger("polyleaf")
+    assert any(isinstance(handler, logging.NullHandler) for handler in logger.handlers)
+    assert logger.level == logging.NOTSET

@@ -8,7 +8,8 @@ import numpy.typing as npt
 from polyleaf import _core
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sparse_tables import SparseTable, dense_columns
+from polyleaf.data.sparse_formats import SparseTable
+from polyleaf.data.sparse_tables import dense_columns
 from polyleaf.params.settings import Settings
 
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf.data.tables import Array, FloatArray, Table, is_missing
+from polyleaf.data.tables import Array, FloatArray, Table, is_missing, text_columns
+from polyleaf.params.wording import shown
 
 Category = str | bool | int | float
 BoolArray = npt.NDArray[np.bool_]
@@ -28,6 +30,8 @@ MOST_CATEGORIES = 10_000
 _HOW_MANY_TO_NAME = 5
 # Integers within such a range are counted instead of sorted.
 _NARROW = 1 << 16
+# Rows whose values are read one by one, which takes less time than a library needs to get going.
+_FEW_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,14 @@ class CategoryValues:
             raise ValueError("the categories are not ascending and distinct.")
         return cls(tuple(values))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CategoryValues, (self.values,)  # and not the places, which follow from them
+
+    @cached_property
+    def _place(self) -> dict[Category, float]:
+        """The code of each category."""
+        return {value: float(code) for code, value in enumerate(self.values)}
+
     def codes(self, column: Any, label: object, name: str = "X") -> FloatArray:
         """Return the code of each cell of a column, NaN for a missing or unseen value.
 
@@ -106,7 +118,7 @@ class CategoryValues:
             if is_text != was_text:
                 words = ("text", "numbers") if is_text else ("numbers", "text")
                 raise ValueError(f"{where} holds {words[0]}, but its categories were {words[1]} in fit.")
-        place = {value: float(code) for code, value in enumerate(self.values)}
+        place = self._place
         code_of_level = np.full(len(levels) + 1, np.nan)  # the last one is that of position -1
         for level, value in used.items():
             code_of_level[level] = place.get(value, np.nan)
@@ -121,29 +133,31 @@ def resolve_categorical(categorical_features: Any, table: Table) -> BoolArray:
 
     Parameters
     ----------
-    categorical_features : None, "from_dtype", or array-like of str, int or bool
-        Those of a categorical dtype (also None); or these: by name, by number, or by a mask of all columns.
+    categorical_features : None, "from_dtype", "auto", or array-like of str, int or bool
+        Those of a categorical dtype (also None), with "auto" those of text, too; or these: by name, by
+        number, or by a mask of all columns.
     table : Table
         The table of ``fit``.
 
     Raises
     ------
     ValueError
-        For a name or number that is not in the table, or a mask of another length.
+        For a name or number that is not in the table, a mask of another length, or ordered categories that
+        were not asked for.
     TypeError
         For anything else.
     """
     n_features = table.shape[1]
     mask = np.zeros(n_features, dtype=bool)
-    if categorical_features is None:
-        return table.categorical.copy()
-    if isinstance(categorical_features, str):
-        if categorical_features != "from_dtype":
+    if categorical_features is None or isinstance(categorical_features, str):
+        if categorical_features not in (None, "from_dtype", "auto"):
             raise ValueError(
-                'categorical_features must be None, "from_dtype", or a list of names, numbers or a mask; got '
-                f"{categorical_features!r}."
+                'categorical_features must be None, "from_dtype", "auto", or a list of names, numbers or a '
+                f"mask; got {categorical_features!r}."
             )
-        return table.categorical.copy()
+        _refuse_ordered(table)
+        found = table.categorical.copy()
+        return found | text_columns(table) if categorical_features == "auto" else found
     chosen = np.asarray(categorical_features, dtype=object)
     if chosen.ndim != 1:
         raise TypeError(
@@ -168,21 +182,21 @@ def resolve_categorical(categorical_features: Any, table: Table) -> BoolArray:
         outside = [entry for entry in entries if not 0 <= entry < n_features]
         if outside:
             raise ValueError(
-                f"categorical_features holds {outside[0]!r}, but the columns of {table.name} are numbered 0 "
-                f"to {n_features - 1}."
+                f"categorical_features holds {shown(outside[0])}, but the columns of {table.name} are "
+                f"numbered 0 to {n_features - 1}."
             )
         mask[[int(entry) for entry in entries]] = True
     if kinds == {"name"}:
         if table.names is None:
             raise ValueError(
-                f"categorical_features holds names, such as {entries[0]!r}, but {table.name} has no column "
-                "names."
+                f"categorical_features holds names, such as {shown(entries[0])}, but {table.name} has no "
+                "column names."
             )
         number = {name: j for j, name in enumerate(table.names)}
         unknown = [entry for entry in entries if entry not in number]
         if unknown:
             raise ValueError(
-                f"categorical_features holds {', '.join(map(repr, unknown[:_HOW_MANY_TO_NAME]))}: no column "
+                f"categorical_features holds {', '.join(map(shown, unknown[:_HOW_MANY_TO_NAME]))}: no column "
                 f"of {table.name} has that name."
             )
         mask[[number[entry] for entry in entries]] = True
@@ -207,6 +221,20 @@ def category_codes(table: Table, categories: Categories) -> dict[int, FloatArray
     return {j: values.codes(table.column(j), table.labels[j], table.name) for j, values in categories.items()}
 
 
+def _refuse_ordered(table: Table) -> None:
+    """Raise where a dtype says that categories have an order, which sets of them would not keep."""
+    for j in np.flatnonzero(table.categorical).tolist():
+        column = table.column(j)
+        dtype = column.type if table.kind == "pyarrow" else column.dtype
+        if getattr(dtype, "ordered", False):
+            label = table.labels[j]
+            raise ValueError(
+                f"{table.name}: column {label!r} holds categories with an order, which splits by sets of "
+                "categories would not keep. To use the order, pass its places as numbers (of pandas: "
+                f"X[{label!r}].cat.codes); to do without it, name the column in categorical_features."
+            )
+
+
 def _kind_of_entry(entry: object) -> str:
     if isinstance(entry, str):
         return "name"
@@ -218,7 +246,7 @@ def _kind_of_entry(entry: object) -> str:
 # --- distinct values and where they are --------------------------------------------------------------------
 
 
-def _factored(column: Any, where: str) -> tuple[list[Any], Positions]:
+def _factored(column: Any, where: str) -> tuple[Sequence[Any], Positions]:
     """Return values and, for each cell, the position of its value among them, -1 for a missing cell.
 
     The values may repeat, and may hold some that no cell has, or missing ones.
@@ -236,9 +264,13 @@ def _factored(column: Any, where: str) -> tuple[list[Any], Positions]:
         raise ValueError(f"{where} holds values that are neither text nor numbers: {error}") from error
 
 
-def _factored_pandas(column: Any) -> tuple[list[Any], Positions]:
+def _factored_pandas(column: Any) -> tuple[Sequence[Any], Positions]:
     if type(column.dtype).__name__ == "CategoricalDtype":
-        return column.cat.categories.tolist(), column.cat.codes.to_numpy().astype(np.intp)
+        levels = column.array.categories
+        few = len(column) < len(levels)  # of which a list is not worth making
+        return levels if few else levels.tolist(), column.array.codes.astype(np.intp)
+    if len(column) <= _FEW_ROWS:
+        return _factored_array(column.to_numpy(dtype=object))
     if column.dtype == object and _may_hide(set(map(type, column.tolist()))):
         return _factored_array(column.to_numpy())
     positions, values = column.factorize()
@@ -305,10 +337,14 @@ def _may_hide(kinds: set[type]) -> bool:
     return len(kinds) > 1 and not kinds.isdisjoint((bool, np.bool_))
 
 
-def _used(levels: list[Any], positions: Positions) -> dict[int, Any]:
+def _used(levels: Sequence[Any], positions: Positions) -> dict[int, Any]:
     """Return the values that occur, missing ones left out, by their position."""
-    counts = np.bincount(positions[positions >= 0], minlength=len(levels))
-    return {int(j): levels[j] for j in np.flatnonzero(counts) if not is_missing(levels[j])}
+    if len(positions) < len(levels):
+        found = sorted(set(positions.tolist()) - {-1})
+    else:
+        found = np.flatnonzero(np.bincount(positions[positions >= 0], minlength=len(levels))).tolist()
+    values = {j: levels[j] for j in found}
+    return {j: value for j, value in values.items() if not is_missing(value)}
 
 
 def _checked(levels: dict[int, Any], where: str) -> dict[int, Category]:

@@ -18,11 +18,15 @@ from sklearn.utils.validation import validate_data
 
 from polyleaf import _core
 from polyleaf.data.device_arrays import array_module, is_device_array, on_host
-from polyleaf.data.sparse_tables import SparseTable, place_of_infinity, read_sparse, refuse_empty
+from polyleaf.data.exact_integers import LARGEST_EXACT, inexact_integer, refuse_inexact
+from polyleaf.data.remedies import IN_X
+from polyleaf.data.sparse_formats import SparseTable
+from polyleaf.data.sparse_tables import place_of_infinity, read_sparse, refuse_empty
 from polyleaf.data.tables import (
     Table,
     frame_kind,
     frame_numbers,
+    objects_as_numbers,
     read_frame,
     stacked,
     take_or_check_names,
@@ -48,6 +52,8 @@ def check_features(
 ) -> Array | SparseTable:
     """Return `X` as a 2-D array, dense or sparse, of bool, integers, float32 or float64, without infinities.
 
+    A table to predict, which is what it is without `reset`, may have no rows.
+
     Parameters
     ----------
     estimator : estimator
@@ -67,24 +73,29 @@ def check_features(
     ndarray, csr_array or csc_array of shape (n_rows, n_features)
     """
     if not reset and _is_plain(X, estimator):
+        _refuse_inexact(X, None, name)
         _refuse_infinity(X, None, name, n_threads)
         return X
-    return table_numbers(read_table(estimator, X, reset=reset, name=name), n_threads=n_threads)
+    table = read_table(estimator, X, reset=reset, name=name, min_rows=1 if reset else 0)
+    return table_numbers(table, n_threads=n_threads)
 
 
-def read_table(estimator: object, X: object, *, reset: bool, name: str = "X") -> Table:
-    """Return `X` with its names and the kinds of its columns; parameters as in `check_features`."""
+def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", min_rows: int = 1) -> Table:
+    """Return `X`, of `min_rows` rows at least, with its names and the kinds of its columns.
+
+    The other parameters are those of `check_features`.
+    """
     kind = None if type(X) is np.ndarray else frame_kind(X)
     if kind is not None:
-        table = read_frame(X, kind, name)
+        table = read_frame(X, kind, name, min_rows)
     elif scipy.sparse.issparse(X):
-        matrix = read_sparse(X, name)
+        matrix = read_sparse(X, name, min_rows)
         n_columns = matrix.shape[1]
         table = Table(name, "sparse", matrix, range(n_columns), None, np.zeros(n_columns, dtype=bool))
     elif is_device_array(X):
-        table = _device_table(estimator, X, name)
+        table = _device_table(estimator, X, name, min_rows)
     else:
-        array = _validated_array(estimator, X, reset=reset, name=name)
+        array = _validated_array(estimator, X, reset=reset, name=name, min_rows=min_rows)
         n_columns = array.shape[1]
         return Table(name, "array", array, range(n_columns), None, np.zeros(n_columns, dtype=bool))
     take_or_check_names(estimator, table, reset=reset)
@@ -110,6 +121,7 @@ def table_numbers(
     if table.kind == "sparse":
         if codes:
             raise refused(Situation(table="sparse", categorical=True, words={"X": table.name}))
+        _refuse_sparse_inexact(table.source, table.labels, table.name)
         _refuse_sparse_infinity(table.source, table.labels, table.name)
         matrix: SparseTable = table.source
         return matrix
@@ -129,13 +141,13 @@ def table_numbers(
     return numbers
 
 
-def _device_table(estimator: object, X: Any, name: str) -> Table:
+def _device_table(estimator: object, X: Any, name: str, min_rows: int) -> Table:
     """Return a CuPy array as a table, or raise naming what is wrong with it."""
     if getattr(estimator, "device", "cpu") != "cuda":
         raise refused(Situation(table="cupy", device="cpu", words={"X": name}))
     if X.ndim != 2:
         raise ValueError(f"{name}: Expected 2D array, got {X.ndim}D array instead.")
-    refuse_empty(X.shape, name)
+    refuse_empty(X.shape, name, min_rows)
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{name} has dtype {X.dtype}; it must hold numbers (bool, integer or float).")
     n_columns = X.shape[1]
@@ -147,19 +159,29 @@ def _device_numbers(table: Table, codes: Mapping[int, FloatArray] | None) -> Any
     if codes:
         raise refused(Situation(table="cupy", categorical=True, words={"X": table.name}))
     source = table.source
+    may_be_large = source.dtype in (np.int64, np.uint64) and source.size > 0
+    if may_be_large and max(-int(source.min()), int(source.max())) > LARGEST_EXACT:
+        _refuse_inexact(on_host(source), table.labels, table.name)
     numbers = source.astype(np.float32) if source.dtype == np.float16 else source
     if numbers.dtype.kind == "f":
         search_infinity(numbers, table.labels, table.name, array_module(numbers), _DEVICE_BLOCK_CELLS)
     return numbers
 
 
-def _validated_array(estimator: object, X: Any, *, reset: bool, name: str) -> Array:
+def _validated_array(estimator: object, X: Any, *, reset: bool, name: str, min_rows: int) -> Array:
     """Return an array-like as an array, as scikit-learn reads it."""
     try:
         if np.ma.is_masked(X):  # a masked entry is a missing one
             X = np.ma.filled(X.astype(np.float64), np.nan)
         array: Array = validate_data(
-            estimator, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False, order=None
+            estimator,
+            X,
+            reset=reset,
+            dtype=None,
+            ensure_all_finite=False,
+            ensure_min_samples=min_rows,
+            accept_sparse=False,
+            order=None,
         )
     except (TypeError, ValueError) as error:
         if name == "X" and "X " in str(error):
@@ -191,7 +213,9 @@ def _as_numbers(table: Array, labels: Sequence[object], name: str) -> Array:
     if kind == "O":
         return _objects_as_floats(table, labels, name)
     if kind not in "biuf":
-        raise ValueError(f"{name} has dtype {table.dtype}; it must hold numbers (bool, integer or float).")
+        advice = IN_X.dates if kind in "mM" else "it must hold numbers (bool, integer or float)."
+        raise ValueError(f"{name} has dtype {table.dtype}; {advice}")
+    _refuse_inexact(table, labels, name)
     if kind == "f" and table.dtype.itemsize not in (4, 8):
         with np.errstate(over="ignore"):  # what overflows is reported as infinity
             return table.astype(np.float32 if table.dtype.itemsize < 4 else np.float64)
@@ -201,17 +225,19 @@ def _as_numbers(table: Array, labels: Sequence[object], name: str) -> Array:
 
 
 def _objects_as_floats(table: Array, labels: Sequence[object], name: str) -> FloatArray:
-    try:
-        return table.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    for j, label in enumerate(labels):
-        try:
-            table[:, j].astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{name}: column {label!r} holds no numbers: {error}") from error
-    raise ValueError(f"{name} holds objects that are no numbers.")  # pragma: no cover
+    columns = [
+        objects_as_numbers(table[:, j], f"{name}: column {label!r}", IN_X) for j, label in enumerate(labels)
+    ]
+    return stacked(columns)
+
+
+def _refuse_inexact(table: Array, labels: Sequence[object] | None, name: str) -> None:
+    """Raise naming the column of the first integer that float64 cannot hold; `labels` as for infinities."""
+    if inexact_integer(table) is None:
+        return
+    for j in range(table.shape[1]):
+        label = j if labels is None else labels[j]
+        refuse_inexact(table[:, j], f"{name}: column {label!r}", IN_X.integers)
 
 
 def _refuse_infinity(table: Array, labels: Sequence[object] | None, name: str, n_threads: int) -> None:
@@ -251,6 +277,16 @@ def search_infinity(
                 f"{name} contains infinity or a value too large for {table.dtype}: {table[row, column]} in "
                 f"row {row}, column {label!r}. Allowed are finite numbers and NaN (missing)."
             )
+
+
+def _refuse_sparse_inexact(table: SparseTable, labels: Sequence[object], name: str) -> None:
+    value = inexact_integer(table.data)
+    if value is None:
+        return
+    columns = table.tocsc()
+    at = int(np.flatnonzero(columns.data == value)[0])
+    column = int(np.searchsorted(columns.indptr, at, side="right")) - 1
+    refuse_inexact(columns.data[at : at + 1], f"{name}: column {labels[column]!r}", IN_X.integers)
 
 
 def _refuse_sparse_infinity(table: SparseTable, labels: Sequence[object], name: str) -> None:

@@ -329,7 +329,7 @@ def read_target_columns(
 def _read_numbers(column: Any, name: str) -> Array:
     """Return a column as an array, NaN for a null."""
     kind = series_kind(column)
-    return label_array(column, name) if kind is None else column_values(column, kind)
+    return label_array(column, name) if kind is None else column_values(column, kind, name)
 
 
 def _read_classes(column: Any, name: str) -> tuple[Array, Mask]:
@@ -341,7 +341,7 @@ def _read_classes(column: Any, name: str) -> tuple[Array, Mask]:
     else:  # without nulls first, which change the dtype of a column
         series: nw.Series[Any] = column_series(column, kind)
         seen = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
-        observed = column_values(series.filter(seen.tolist()).to_native(), kind)
+        observed = column_values(series.filter(seen.tolist()).to_native(), kind, name)
     there = ~missing_labels(observed)
     if there.all() and seen.all():
         return observed, seen

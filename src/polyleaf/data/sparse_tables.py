@@ -6,20 +6,18 @@ A cell that is not stored is a zero, a value like any other; a stored NaN is a m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
-Array = npt.NDArray[Any]
-SparseTable: TypeAlias = "scipy.sparse.csr_array[Any, Any] | scipy.sparse.csc_array[Any]"
+from polyleaf.data.sparse_formats import Array, SparseTable, compressed
 
 # Cells made dense together: at most 64 MiB of float64, or one row or column where that is more.
 _BLOCK_CELLS = 1 << 23
 
 
-def read_sparse(X: Any, name: str) -> SparseTable:
+def read_sparse(X: Any, name: str, min_rows: int = 1) -> SparseTable:
     """Return a sparse table in compressed rows or columns, sorted, without duplicates; `X` is left as it is.
 
     Parameters
@@ -29,6 +27,8 @@ def read_sparse(X: Any, name: str) -> SparseTable:
         Duplicate entries are summed.
     name : str
         What errors call it.
+    min_rows : int, default=1
+        Rows it must have.
     """
     if X.ndim != 2:
         raise ValueError(f"{name}: Expected 2D array, got a sparse array of shape {X.shape}.")
@@ -36,18 +36,8 @@ def read_sparse(X: Any, name: str) -> SparseTable:
         raise ValueError(f"{name}: Complex data not supported; the sparse matrix has dtype {X.dtype}.")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{name} is sparse with dtype {X.dtype}; it must hold numbers.")
-    refuse_empty(X.shape, name)
-    if X.format not in ("csr", "csc"):
-        X = X.tocsr()
-    kind: Any = scipy.sparse.csr_array if X.format == "csr" else scipy.sparse.csc_array
-    try:
-        table = kind((X.data, X.indices, X.indptr), shape=X.shape)
-        table.check_format(full_check=True)  # an index out of range would be written to
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is not a sound sparse matrix: {error}") from error
-    if not table.has_canonical_format:
-        table = table.copy()
-        table.sum_duplicates()
+    refuse_empty(X.shape, name, min_rows)
+    table = compressed(X, name)
     data = table.data
     if data.dtype.kind == "f" and data.dtype.itemsize not in (4, 8):
         with np.errstate(over="ignore"):  # what overflows is reported as infinity
@@ -55,15 +45,14 @@ def read_sparse(X: Any, name: str) -> SparseTable:
     elif not data.dtype.isnative:
         data = data.astype(data.dtype.newbyteorder("="))
     if data is not table.data:
-        table = kind((data, table.indices, table.indptr), shape=table.shape)
-    sound: SparseTable = table
-    return sound
+        table = type(table)((data, table.indices, table.indptr), shape=table.shape)
+    return table
 
 
-def refuse_empty(shape: tuple[int, ...], name: str) -> None:
-    """Raise for a table without rows or columns, in scikit-learn's words."""
-    for size, what in zip(shape, ("sample(s)", "feature(s)"), strict=True):
-        if size == 0:
+def refuse_empty(shape: tuple[int, ...], name: str, min_rows: int = 1) -> None:
+    """Raise for a table without columns, or with fewer rows than it must have, in scikit-learn's words."""
+    for size, what, least in zip(shape, ("sample(s)", "feature(s)"), (min_rows, 1), strict=True):
+        if size < least:
             raise ValueError(
                 f"{name}: Found array with 0 {what} (shape={shape}) while a minimum of 1 is required."
             )

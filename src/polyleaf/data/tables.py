@@ -7,17 +7,21 @@ None of the libraries is imported here: whoever passes a frame has imported its 
 
 from __future__ import annotations
 
+import datetime
 import numbers
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.data.exact_integers import refuse_inexact
+from polyleaf.data.remedies import IN_X, Remedies
 from polyleaf.data.sparse_tables import read_sparse, refuse_empty
 
 Array = npt.NDArray[Any]
@@ -26,9 +30,11 @@ FrameKind = Literal["pandas", "polars", "pyarrow"]
 TableKind: TypeAlias = FrameKind | Literal["array", "sparse", "cupy"]
 
 _HOW_MANY_TO_NAME = 5
-_IF_CATEGORIES = "; if these are categories, name the column in categorical_features."
 # Numbers that NumPy has no dtype for.
 _BEYOND_NUMPY = (nw.Decimal, nw.Int128, nw.UInt128)
+# pandas' are subclasses of these.
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_LARGE_INTEGERS = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128)
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,15 @@ class Table:
         rows, features = self.source.shape
         return int(rows), int(features)
 
+    @cached_property
+    def _pandas_columns(self) -> list[Any]:
+        """The columns of a pandas frame, which takes its time to give them one by one."""
+        return [column for _, column in self.source.items()]
+
     def column(self, j: int) -> Any:
         """Return column `j` as the table holds it: a Series, a ChunkedArray, or an array."""
+        if self.kind == "pandas":
+            return self._pandas_columns[j]
         if self.kind == "sparse":
             return self.source[:, [j]].toarray()[:, 0]
         if self.kind == "cupy":
@@ -98,14 +111,14 @@ def series_kind(y: object) -> FrameKind | None:
     return "pyarrow" if is_a.is_pyarrow_chunked_array(y) or _is_arrow_array(y) else None
 
 
-def read_frame(X: Any, kind: FrameKind, name: str) -> Table:
+def read_frame(X: Any, kind: FrameKind, name: str, min_rows: int = 1) -> Table:
     """Return a data frame as a table, its columns checked for what can be told without reading a cell."""
     X = whole_frame(X)
     labels = frame_labels(X, kind, name)
-    refuse_empty((int(X.shape[0]), int(X.shape[1])), name)
+    refuse_empty((int(X.shape[0]), int(X.shape[1])), name, min_rows)
     names = feature_names(labels, name)
     if kind == "pandas" and _is_sparse_frame(X):
-        matrix = read_sparse(X.sparse.to_coo().tocsc(), name)
+        matrix = read_sparse(X.sparse.to_coo().tocsc(), name, min_rows)
         return Table(name, "sparse", matrix, labels, names, np.zeros(len(labels), dtype=bool))
     return Table(name, kind, X, labels, names, _categorical_dtypes(X, kind))
 
@@ -173,7 +186,7 @@ def take_or_check_names(estimator: Any, table: Table, *, reset: bool) -> None:
             stacklevel=2,
         )
     elif fitted is not None and table.names is not None and list(fitted) != list(table.names):
-        raise ValueError(f"{table.name}: {_difference(list(fitted), list(table.names))}")
+        raise ValueError(f"{table.name}: {_difference(list(fitted), list(table.names), table.kind)}")
     if n_features != estimator.n_features_in_:
         raise ValueError(
             f"{table.name} has {n_features} features, but {who} is expecting {estimator.n_features_in_} "
@@ -181,8 +194,8 @@ def take_or_check_names(estimator: Any, table: Table, *, reset: bool) -> None:
         )
 
 
-def _difference(fitted: list[str], given: list[str]) -> str:
-    """Say how the feature names differ, in scikit-learn's words."""
+def _difference(fitted: list[str], given: list[str], kind: TableKind) -> str:
+    """Say how the feature names differ, in scikit-learn's words, and what to do where all are there."""
     text = "The feature names should match those that were passed during fit.\n"
     unseen, missing = sorted(set(given) - set(fitted)), sorted(set(fitted) - set(given))
     if unseen:
@@ -195,6 +208,10 @@ def _difference(fitted: list[str], given: list[str]) -> str:
             "Feature names must be in the same order as they were in fit.\n"
             f"Column {at} was {fitted[at]!r} in fit, and is {given[at]!r} now.\n"
         )
+    if not missing:
+        by_name = "X[model.feature_names_in_]"
+        chosen = by_name if kind in ("pandas", "sparse") else "X.select(list(model.feature_names_in_))"
+        text += f"To take the columns of fit in their order: {chosen}\n"
     return text
 
 
@@ -203,10 +220,28 @@ def _listed(names: list[str]) -> str:
     return lines if len(names) <= _HOW_MANY_TO_NAME else f"{lines}- ...\n"
 
 
+def text_columns(table: Table) -> npt.NDArray[np.bool_]:
+    """Return which columns hold text, alone or among other objects."""
+    if table.kind in ("sparse", "cupy") or (table.kind == "array" and table.source.dtype.kind in "biuf"):
+        return np.zeros(table.shape[1], dtype=bool)
+    return np.array([_holds_text(table.column(j)) for j in range(table.shape[1])], dtype=bool)
+
+
+def _holds_text(column: Any) -> bool:
+    if isinstance(column, np.ndarray):
+        return column.dtype.kind in "UT" or any(isinstance(cell, str) for cell in column.tolist())
+    series = _series(column)
+    if series.dtype == nw.Object:
+        return any(isinstance(cell, str) for cell in series.to_list())
+    return bool(series.dtype == nw.String)
+
+
 # --- numbers -----------------------------------------------------------------------------------------------
 
 
-def frame_numbers(table: Table, codes: Mapping[int, FloatArray] | None = None) -> Array:
+def frame_numbers(
+    table: Table, codes: Mapping[int, FloatArray] | None = None, remedies: Remedies = IN_X
+) -> Array:
     """Return the cells of a data frame as one array of numbers.
 
     A frame that is one array inside (pandas) is not copied. Otherwise the columns are copied once, into an
@@ -218,13 +253,16 @@ def frame_numbers(table: Table, codes: Mapping[int, FloatArray] | None = None) -
         A pandas, polars or pyarrow frame.
     codes : mapping of int to float64 ndarray, default=None
         Columns to be replaced: the codes of categorical features.
+    remedies : Remedies
+        What errors advise.
     """
     codes = codes or {}
     whole = None if codes else _as_one_array(table)
     if whole is not None:
         return whole
+    place = f"{table.name}: column"
     columns = [
-        codes[j] if j in codes else _column_numbers(table.column(j), label, table.name)
+        codes[j] if j in codes else _column_numbers(table.column(j), f"{place} {label!r}", remedies)
         for j, label in enumerate(table.labels)
     ]
     return stacked(columns)
@@ -246,8 +284,10 @@ def _as_one_array(table: Table) -> Array | None:
     if table.kind == "pandas":
         dtypes = set(table.source.dtypes)
         if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
-            array: Array = table.source.to_numpy(dtype=np.result_type(*dtypes))
-            return array
+            common = np.result_type(*dtypes)
+            if common.kind != "f" or not any(dtype in (np.int64, np.uint64) for dtype in dtypes):
+                array: Array = table.source.to_numpy(dtype=common)
+                return array
     if table.kind == "polars" and len(set(table.source.dtypes)) == 1:
         frame = nw.from_native(table.source, eager_only=True)
         dtype = frame.schema.dtypes()[0]
@@ -263,33 +303,38 @@ def _has_no_null(frame: Any) -> bool:
     return not any(frame.get_column(label).null_count() for label in frame.columns)
 
 
-def _column_numbers(native: Any, label: object, name: str) -> Array:
+def _column_numbers(native: Any, where: str, remedies: Remedies) -> Array:
     """Return one column as numbers, or raise naming it."""
+    if _is_plain(native):  # which spares a single row most of the time it takes
+        plain: Array = native.to_numpy()
+        refuse_inexact(plain, where, remedies.integers)
+        return plain.astype(np.float32) if plain.dtype == np.float16 else plain
     series = _series(native)
     if _is_categorical(series):
-        raise ValueError(
-            f"{name}: column {label!r} holds no numbers but categories{_example(series)}, and it is not "
-            "among the categorical features."
-        )
-    values = series_numbers(series)
+        advice = "it is not among the categorical features." if remedies is IN_X else remedies.text
+        raise ValueError(f"{where} holds no numbers but categories{_example(series)}; {advice}")
+    values = series_numbers(series, where, remedies)
     if values is not None:
+        refuse_inexact(values, where, remedies.integers)
         return values
     if series.dtype == nw.Object:
-        return _objects_as_numbers(series.to_numpy(), label, name)
+        return objects_as_numbers(series.to_numpy(), where, remedies)
     if series.dtype == nw.String:
-        raise ValueError(
-            f"{name}: column {label!r} holds no numbers but text{_example(series)}{_IF_CATEGORIES}"
-        )
-    raise ValueError(f"{name}: column {label!r} has dtype {_dtype_name(native)}; it must hold numbers.")
+        raise ValueError(f"{where} holds no numbers but text{_example(series)}; {remedies.text}")
+    advice = remedies.dates if series.dtype.is_temporal() else "it must hold numbers."
+    raise ValueError(f"{where} has dtype {_dtype_name(native)}; {advice}")
 
 
-def series_numbers(series: nw.Series[Any]) -> Array | None:
+def series_numbers(series: nw.Series[Any], where: str, remedies: Remedies) -> Array | None:
     """Return a column of a numeric dtype as an array, NaN for a null; None when the dtype is another.
 
-    Integers and booleans without a null keep their dtype.
+    Integers and booleans without a null keep their dtype. Others that float64 cannot hold are refused.
     """
     dtype = series.dtype
     values: Array
+    if dtype in _LARGE_INTEGERS and (dtype in _BEYOND_NUMPY or series.null_count() > 0):
+        present = np.array(series.drop_nulls().to_list(), dtype=object)
+        refuse_inexact(present, where, remedies.integers)
     if dtype == nw.Boolean:
         values = series.to_numpy() if series.null_count() == 0 else series.cast(nw.Float64).to_numpy()
     elif dtype.is_numeric():
@@ -305,20 +350,22 @@ def series_numbers(series: nw.Series[Any]) -> Array | None:
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
-def _objects_as_numbers(values: Array, label: object, name: str) -> FloatArray:
+def objects_as_numbers(values: Array, where: str, remedies: Remedies) -> FloatArray:
     """Return Python objects as float64. Text is no number, even where it could be read as one."""
     cells = values.tolist()
     for kind in set(map(type, cells)):
         if issubclass(kind, str | bytes):
             text = next(cell for cell in cells if isinstance(cell, str | bytes))
-            raise ValueError(
-                f"{name}: column {label!r} holds no numbers but text such as {text!r}{_IF_CATEGORIES}"
-            )
+            raise ValueError(f"{where} holds no numbers but text such as {str(text)!r}; {remedies.text}")
+        if issubclass(kind, _DATES):
+            date = next(cell for cell in cells if isinstance(cell, _DATES))
+            raise ValueError(f"{where} holds no numbers but {date!r}; {remedies.dates}")
+    refuse_inexact(values, where, remedies.integers)
     try:
         return np.array([np.nan if is_missing(cell) else cell for cell in cells], dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         kind_of_error = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind_of_error(f"{name}: column {label!r} holds no numbers: {error}") from error
+        raise kind_of_error(f"{where} holds no numbers: {error}") from error
 
 
 def is_missing(cell: object) -> bool:
@@ -334,8 +381,6 @@ def is_missing(cell: object) -> bool:
 
 
 def _native_column(frame: Any, kind: TableKind, j: int) -> Any:
-    if kind == "pandas":
-        return frame.iloc[:, j]
     return frame.column(j) if kind == "pyarrow" else frame.to_series(j)
 
 
@@ -348,7 +393,14 @@ def _categorical_dtypes(X: Any, kind: FrameKind) -> npt.NDArray[np.bool_]:
     """Return which columns are of a categorical dtype, without looking at each of very many columns."""
     dtypes = X.schema.types if kind == "pyarrow" else X.dtypes
     words = ("category", "dictionary", "Categorical", "Enum")
-    return np.array([str(dtype).startswith(words) for dtype in dtypes], dtype=bool)
+    named = [not isinstance(dtype, np.dtype) and str(dtype).startswith(words) for dtype in dtypes]
+    return np.array(named, dtype=bool)
+
+
+def _is_plain(column: Any) -> bool:
+    """Whether a column is one of pandas that is an array of numbers inside."""
+    dtype = getattr(column, "dtype", None)
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
 def _is_categorical(series: nw.Series[Any]) -> bool:

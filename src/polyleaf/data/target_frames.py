@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from polyleaf.data.device_arrays import on_host
+from polyleaf.data.remedies import IN_Y
 from polyleaf.data.tables import (
     Array,
     FrameKind,
@@ -58,9 +59,8 @@ def read_target_input(y: Any, name: str) -> TargetInput:
     kind = series_kind(y)
     if kind is not None:
         label = getattr(y, "name", None)
-        return TargetInput(
-            column_values(y, kind), (label,) if isinstance(label, str) and label else None, kind
-        )
+        is_name = isinstance(label, str) and label != ""
+        return TargetInput(column_values(y, kind, name), (str(label),) if is_name else None, kind)
     kind = frame_kind(y)
     if kind is None:
         return TargetInput(y)
@@ -71,17 +71,20 @@ def read_target_input(y: Any, name: str) -> TargetInput:
     words = tuple(label for label in labels if isinstance(label, str))
     names = words if len(words) == len(labels) else None
     table = Table(name, kind, y, labels, names, np.zeros(len(labels), dtype=bool))
-    values = frame_numbers(table) if len(labels) > 1 else column_values(table.column(0), kind)[:, np.newaxis]
+    if len(labels) > 1:
+        values = frame_numbers(table, remedies=IN_Y)
+    else:
+        values = column_values(table.column(0), kind, f"{name}: column {labels[0]!r}")[:, np.newaxis]
     return TargetInput(values, names, kind)
 
 
-def column_values(native: Any, kind: FrameKind) -> Array:
+def column_values(native: Any, kind: FrameKind, where: str) -> Array:
     """Return one column: numbers as numbers, anything else (labels, above all) as the library gives it."""
     if kind == "pandas":
-        numbers = series_numbers(nw.from_native(native, series_only=True))
+        numbers = series_numbers(nw.from_native(native, series_only=True), where, IN_Y)
         return np.asarray(native) if numbers is None else numbers
     series = column_series(native, kind)
-    numbers = series_numbers(series)
+    numbers = series_numbers(series, where, IN_Y)
     if numbers is not None:
         return numbers
     if series.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Object):

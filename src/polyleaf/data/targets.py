@@ -17,10 +17,14 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.exceptions import DataConversionWarning
 
+from polyleaf.data.exact_integers import refuse_inexact
 from polyleaf.data.inputs import Array, FloatArray, as_float64
-from polyleaf.data.tables import FrameKind
+from polyleaf.data.remedies import IN_Y
+from polyleaf.data.sparse_formats import compressed
+from polyleaf.data.tables import FrameKind, objects_as_numbers
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.params.objectives import TargetKind
+from polyleaf.params.wording import shown
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300
@@ -173,20 +177,20 @@ def classification_coding(y: Array, *, softmax: bool = False, name: str = "y") -
     classes = _sorted_classes(y)
     if len(classes) == 1:
         raise ValueError(
-            f"{name} holds one class only, {classes[0]!r} (rows of weight 0 do not count); "
+            f"{name} holds one class only, {shown(classes[0])} (rows of weight 0 do not count); "
             "a classifier needs at least two classes."
         )
     binary = len(classes) == 2 and not softmax
     return TargetCoding("binary" if binary else "multiclass", len(classes), 1, classes)
 
 
-def read_targets(y: object, n_rows: int, name: str = "y") -> FloatArray:
+def read_targets(y: object, n_rows: int, name: str = "y", columns: Sequence[str] | None = None) -> FloatArray:
     """Return regression targets as float64, 1-D or 2-D, or raise naming the row and column at fault.
 
-    NaN is a target that was not observed.
+    NaN is a target that was not observed. Errors call the columns by their names, or by their numbers.
     """
     _refuse_missing_argument(y, name)
-    targets = as_float64(y, name)
+    targets = _measurements(y, name)
     _check_shape(targets, n_rows, name)
     if targets.min() >= -_LARGEST_TARGET and targets.max() <= _LARGEST_TARGET:  # False for a NaN
         return targets
@@ -194,8 +198,9 @@ def read_targets(y: object, n_rows: int, name: str = "y") -> FloatArray:
     if too_large.any():
         place = np.argwhere(too_large)[0]
         raise ValueError(
-            f"{name} contains infinity or a value too large ({targets[tuple(place)]}) in {_place(place)}; it "
-            f"must hold finite numbers of at most {_LARGEST_TARGET:g} in size, or NaN (not observed)."
+            f"{name} contains infinity or a value too large ({targets[tuple(place)]}) in "
+            f"{_place(place, columns)}; it must hold finite numbers of at most "
+            f"{_LARGEST_TARGET:g} in size, or NaN (not observed)."
         )
     return targets
 
@@ -259,6 +264,25 @@ def missing_labels(labels: Array) -> npt.NDArray[np.bool_]:
     return np.fromiter(map(_is_missing, labels.tolist()), dtype=bool, count=len(labels))
 
 
+def _measurements(y: object, name: str) -> FloatArray:
+    """Return numbers as float64; text, dates and integers that float64 cannot hold are refused."""
+    if scipy.sparse.issparse(y) or np.ma.is_masked(y):
+        return as_float64(y, name)
+    try:
+        values = np.asarray(y)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+    if values.dtype.kind == "O":
+        return objects_as_numbers(values.ravel(), name, IN_Y).reshape(values.shape)
+    if values.dtype.kind in "UST" and values.size > 0:
+        example = str(values.ravel()[0])
+        raise ValueError(f"{name} holds no numbers but text such as {example!r}; {IN_Y.text}")
+    if values.dtype.kind in "mM":
+        raise ValueError(f"{name} has dtype {values.dtype}; {IN_Y.dates}")
+    refuse_inexact(values, name, IN_Y.integers)
+    return as_float64(values, name)
+
+
 def _refuse_missing_argument(y: object, name: str) -> None:
     if y is None:
         raise ValueError(f"The estimator requires y to be passed, but the target {name} is None.")
@@ -275,9 +299,9 @@ def _check_shape(y: Array, n_rows: int, name: str) -> None:
         )
 
 
-def _place(index: Iterable[int]) -> str:
+def _place(index: Iterable[int], columns: Sequence[str] | None = None) -> str:
     row, *column = index
-    return f"row {row}" + "".join(f", column {j}" for j in column)
+    return f"row {row}" + "".join(f", column {j if columns is None else repr(columns[j])}" for j in column)
 
 
 def label_array(y: object, name: str) -> Array:
@@ -314,7 +338,7 @@ def _checked_indicator(labels: Array, name: str) -> Array:
         place = np.argwhere(~right)[0]
         raise ValueError(
             f"{name} has {many}, so it must be a matrix of 0 and 1 (one column per "
-            f"label); got {matrix[tuple(place)]!r} in {_place(place)}."
+            f"label); got {shown(matrix[tuple(place)])} in {_place(place)}."
         )
     return matrix
 
@@ -331,15 +355,14 @@ def _checked_sparse_indicator(y: Any, n_rows: int, name: str) -> Any:
         )
     if y.dtype.kind not in "biuf":
         raise ValueError(f"{name} is sparse with dtype {y.dtype}; it must hold 0 and 1.")
-    labels = scipy.sparse.csr_array(y, copy=True)
-    labels.sum_duplicates()
+    labels = scipy.sparse.csr_array(compressed(y, name), copy=True)
     labels.eliminate_zeros()
     wrong = np.flatnonzero(labels.data != 1)  # NaN included
     if len(wrong) > 0:
         row = int(np.searchsorted(labels.indptr, wrong[0], side="right")) - 1
         raise ValueError(
-            f"{name} must be a matrix of 0 and 1 (one column per label); got {labels.data[wrong[0]]!r} in "
-            f"row {row}, column {labels.indices[wrong[0]]}."
+            f"{name} must be a matrix of 0 and 1 (one column per label); got {shown(labels.data[wrong[0]])} "
+            f"in row {row}, column {labels.indices[wrong[0]]}."
         )
     labels.data = np.ones(len(labels.data), dtype=np.uint8)
     return labels
@@ -373,7 +396,7 @@ def _single_type(labels: Array, name: str) -> Array:
     if any(kind is not str and not issubclass(kind, numbers.Integral) for kind in kinds):
         missing = next((row for row, label in enumerate(values) if _is_missing(label)), None)
         if missing is not None:
-            raise ValueError(f"{name} has a missing class label, {values[missing]!r}, in row {missing}.")
+            raise ValueError(f"{name} has a missing class label, {shown(values[missing])}, in row {missing}.")
     names = sorted({_type_name(kind) for kind in kinds})
     if len(names) > 1:
         raise ValueError(f"{name} mixes labels of type {' and '.join(names)}; all must be of one type.")

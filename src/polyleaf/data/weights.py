@@ -21,6 +21,7 @@ from polyleaf.data.target_frames import read_target_input
 from polyleaf.data.targets import TargetCoding
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.situation import Situation
+from polyleaf.params.wording import shown
 
 Cells = npt.NDArray[np.float32]
 
@@ -327,7 +328,7 @@ def _factors(
         if label not in position:
             known = ", ".join(map(repr, list(position)[:10]))
             raise ValueError(
-                f"{name} has the class {label!r}, which y does not hold; its classes are {known}."
+                f"{name} has the class {shown(label)}, which y does not hold; its classes are {known}."
             )
         factors[position[label]] = value
     return factors

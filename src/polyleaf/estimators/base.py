@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
@@ -17,12 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from polyleaf.data.category_values import Categories
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray, read_eval_sets
-from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.fit import callbacks_of, train_on
 from polyleaf.estimators.prediction import observed, predicted_by_gpu, read_features
-from polyleaf.estimators.problem import read_problem, training_rows
+from polyleaf.estimators.problem import Problem, read_problem, training_rows
 from polyleaf.estimators.targets import Objective, Targets
 from polyleaf.growth.threads import effective_threads
 from polyleaf.losses import Loss, make_link
@@ -34,7 +35,8 @@ from polyleaf.params.combinations import check
 from polyleaf.params.objectives import link_of
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import EstimatorKind, parameters_of, validate_params
+from polyleaf.params.table import EstimatorKind, parameters_of, unknown_parameter, validate_params
+from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
@@ -67,6 +69,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     _loss_name: str
     _categories: Categories
     _seed: int | None
+    # Whether the model comes from a file, which may not hold all that it was trained with.
+    _loaded: bool = False
 
     def fit(
         self,
@@ -134,11 +138,38 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         callbacks = callbacks_of(params, evals)
         start = self._start(init_model, resume)
         problem = read_problem(self, params, training_rows(X, y, sample_weight), start)
+        self._warn_of_another_loss(params, problem)
         result = train_on(problem, evals, callbacks, start)
         self._take(problem.fitted(result))
         self._seed = problem.settings.seed
+        self._loaded = False
         if result.error is not None:
             raise result.error
+        return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set some of the parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            New values by name.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For a name that is no parameter; the error says which one is meant by it.
+        """
+        allowed = self._get_param_names()
+        for name in params:
+            if name.partition("__")[0] not in allowed:
+                unknown = unknown_parameter(name, self._kind, allowed)
+                raise ValueError(f"Invalid parameter for {type(self).__name__}: {unknown}")
+        super().set_params(**params)
         return self
 
     def _start(self, init_model: Any, resume: str | os.PathLike[str] | None) -> Start | None:
@@ -163,6 +194,18 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             return None
         start.check_estimator(self._kind)
         return start
+
+    def _warn_of_another_loss(self, params: Mapping[str, Any], problem: Problem) -> None:
+        """Warn where a model from a file would be trained for something else than it was."""
+        loss = problem.reader.targets.saved_loss(problem.loss)
+        if self._loaded and params.get("objective") is None and loss != self._loss_name:
+            was = "a function of yours" if self._loss_name == "custom" else repr(self._loss_name)
+            warnings.warn(
+                f"the model from the file was trained with the objective {was}; this fit trains a new "
+                f"one with {loss!r}, which is what objective=None means for this y. Set objective to choose.",
+                UserWarning,
+                stacklevel=3,  # the caller of fit
+            )
 
     def _take(self, fitted: FittedModel) -> None:
         """Set all that makes this estimator a fitted one, and nothing of a former fit."""
@@ -397,7 +440,7 @@ def _model_of(model: Any) -> SavedModel:
     if not isinstance(model, BasePolyleaf):
         raise TypeError(
             "init_model must be a fitted PolyleafRegressor or PolyleafClassifier, or the path of a model "
-            f"file; got {model!r:.80} of type {type(model).__name__}."
+            f"file; got {shown(model):.80} of type {type(model).__name__}."
         )
     model._check_is_fitted()
     return SavedModel(model._kind, model.get_params(deep=False), model._fitted())

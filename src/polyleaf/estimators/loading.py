@@ -46,4 +46,5 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
     params = saved.params | {"n_jobs": at_most_all_cores(saved.params["n_jobs"])}
     estimator = _ESTIMATORS[saved.estimator](**params)
     estimator._take(saved.fitted)
+    estimator._loaded = True
     return estimator

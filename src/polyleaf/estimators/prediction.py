@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf.data.category_values import Categories, category_codes
-from polyleaf.data.device_arrays import is_device_array, looked_up, on_host
+from polyleaf.data.device_arrays import array_module, is_device_array, looked_up, on_host
 from polyleaf.data.inputs import Array, FloatArray, check_features, read_table, table_numbers
 from polyleaf.data.mixed_targets import CodedGroup
-from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.targets import Targets
 from polyleaf.losses import Loss, make_link
@@ -31,7 +31,7 @@ def read_features(
     """Return a table to predict as numbers, checked against the features that the estimator was fitted on."""
     if not categories:
         return check_features(estimator, X, reset=False, n_threads=n_threads)
-    table = read_table(estimator, X, reset=False)
+    table = read_table(estimator, X, reset=False, min_rows=0)
     return table_numbers(table, category_codes(table, categories), n_threads)
 
 
@@ -44,6 +44,10 @@ def predicted_by_gpu(
     """Return what `link` makes of the raw scores, None: these themselves, as the GPU computes them."""
     from polyleaf.gpu.predictor import linked, predict_raw  # which need CuPy
 
+    if table.shape[0] == 0:  # no row, no kernel
+        raw = forest.predict_raw(on_host(table), n_rounds=n_rounds, n_threads=n_threads)
+        nothing: FloatArray = array_module(table).asarray(raw if link is None else link.predict(raw))
+        return nothing
     raw = predict_raw(forest, table, n_rounds, n_threads=n_threads)
     predictions: FloatArray = linked(link, raw, n_threads)
     return predictions
@@ -52,10 +56,10 @@ def predicted_by_gpu(
 def raw_blocks(
     forest: Forest, table: Array | SparseTable, n_rounds: int, n_threads: int
 ) -> Iterator[FloatArray]:
-    """Yield the raw scores of some rows at a time."""
+    """Yield the raw scores of some rows at a time, once where there is no row."""
     table = scipy.sparse.csr_array(table) if scipy.sparse.issparse(table) else on_host(table)
     step = max(1, _BLOCK_CELLS // forest.n_outputs)
-    for begin in range(0, table.shape[0], step):
+    for begin in range(0, max(1, table.shape[0]), step):
         yield forest.predict_raw(table[begin : begin + step], n_rounds=n_rounds, n_threads=n_threads)
 
 

@@ -14,7 +14,7 @@ from polyleaf.data.category_values import Categories, category_codes, learn_cate
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import chosen_rows
 from polyleaf.data.inputs import Array, EvalInput, FloatArray, Mask, read_table, table_numbers
-from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.tables import Table
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding

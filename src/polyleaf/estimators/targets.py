@@ -37,10 +37,13 @@ class Targets(ABC):
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._params = params
+        self._columns: tuple[str, ...] | None = None  # of the y taken apart last, for errors
 
     def take_apart(self, y: object, name: str) -> TargetInput:
         """Return y taken apart: its values, and what its columns are called."""
-        return read_target_input(y, name)
+        target = read_target_input(y, name)
+        self._columns = target.names
+        return target
 
     def columns(self, target: TargetInput) -> Sequence[str] | None:
         """Return what errors call the columns of y; None: their numbers."""
@@ -113,7 +116,7 @@ class RegressionTargets(Targets):
 
     def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> Array:
         """Return y as float64."""
-        return read_targets(y, n_rows, name)
+        return read_targets(y, n_rows, name, self._columns)
 
     def learn_coding(self, y: Array) -> TargetCoding:
         """Return how many targets there are, and which quantiles of each."""

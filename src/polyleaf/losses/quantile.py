@@ -73,5 +73,5 @@ class Quantile(Loss):
         """
         if self._n_levels == 1:
             return raw
-        blocks = raw.reshape(len(raw), -1, self._n_levels)
+        blocks = raw.reshape(len(raw), raw.shape[1] // self._n_levels, self._n_levels)
         return np.sort(blocks, axis=2).reshape(raw.shape)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
+from polyleaf.data.sparse_formats import compressed
 from polyleaf.metrics.average import MetricFunction, dense, mean_of_columns, mean_of_rows, row_weights
 
 
@@ -106,7 +107,7 @@ def checked_ranking(y: Any, score: Any, k: Any, weight: object) -> Ranking:
 def _checked_scores(score: Any) -> Any:
     is_sparse = scipy.sparse.issparse(score)
     if is_sparse:
-        scores = score.tocsr()
+        scores: Any = scipy.sparse.csr_array(compressed(score, "score"))
     else:  # float32 is good enough to rank, and may be too large to copy
         scores = (
             np.asarray(score) if getattr(score, "dtype", None) == np.float32 else as_float64(score, "score")
@@ -122,10 +123,7 @@ def _checked_truth(y: Any, shape: tuple[int, int]) -> Any:
     """Return a matrix of 0 and 1, or the column of each row's class, or raise."""
     is_sparse = scipy.sparse.issparse(y)
     if is_sparse:
-        truth = y.tocsr()
-        if not truth.has_canonical_format:  # the same cell twice
-            truth = truth.copy()
-            truth.sum_duplicates()
+        truth: Any = scipy.sparse.csr_array(compressed(y, "y"))
         cells = truth.data
     else:
         truth = cells = np.asarray(y)

@@ -14,7 +14,7 @@ import scipy.sparse
 
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array
-from polyleaf.data.sparse_tables import SparseTable
+from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.params.table import EstimatorKind, parameters_of
 
 # These change no tree that both runs have. (The seed of a run is in the checkpoint.)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sparse_tables import DenseRows, SparseTable
+from polyleaf.data.sparse_formats import SparseTable
+from polyleaf.data.sparse_tables import DenseRows
 from polyleaf.growth.label_sparse import SparseLabels
 from polyleaf.growth.tree import Tree
 from polyleaf.model.forest_checks import CATEGORY_ARRAYS, LAYOUT, OPTIONAL, check_arrays

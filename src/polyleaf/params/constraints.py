@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.params.wording import shown
+
 MONOTONE_ALLOWED = (
     "array-like of -1, 0 and 1 of shape (n_features,) or (n_features, n_outputs), dict {feature: sign, one "
     "sign per output, or dict {output: sign}} or None"
@@ -56,10 +58,10 @@ def check_monotone(name: str, value: object) -> None:
         if isinstance(signs, Mapping):
             for output, sign in signs.items():
                 if not isinstance(output, str):
-                    raise _wrong_type(f"an output in {name}[{key!r}]", output, "a name")
-                _sign_array(name, [sign], f"{name}[{key!r}][{output!r}]", 1)
+                    raise _wrong_type(f"an output in {name}[{shown(key)}]", output, "a name")
+                _sign_array(name, [sign], f"{name}[{shown(key)}][{shown(output)}]", 1)
             continue
-        _sign_array(name, [signs] if _is_number(signs) else signs, f"{name}[{key!r}]", 1)
+        _sign_array(name, [signs] if _is_number(signs) else signs, f"{name}[{shown(key)}]", 1)
 
 
 def check_groups(name: str, value: object) -> None:
@@ -93,7 +95,7 @@ def _is_number(value: object) -> bool:
 
 
 def _wrong_type(name: str, value: object, allowed: str) -> TypeError:
-    return TypeError(f"{name} must be {allowed}; got {value!r} of type {type(value).__name__}.")
+    return TypeError(f"{name} must be {allowed}; got {shown(value)} of type {type(value).__name__}.")
 
 
 def _check_feature(name: str, key: object, allowed: str) -> None:
@@ -101,8 +103,8 @@ def _check_feature(name: str, key: object, allowed: str) -> None:
         return
     if isinstance(key, bool | np.bool_) or not isinstance(key, numbers.Integral):
         raise TypeError(
-            f"{name} must be {allowed}; a feature in it is {key!r} of type {type(key).__name__}, neither an "
-            "index nor a name."
+            f"{name} must be {allowed}; a feature in it is {shown(key)} of type {type(key).__name__}, "
+            "neither an index nor a name."
         )
 
 
@@ -121,9 +123,9 @@ def _sign_array(name: str, value: Any, place: str, most_dimensions: int) -> npt.
         if isinstance(sign, list | tuple | np.ndarray):
             raise ValueError(f"{name} must be {MONOTONE_ALLOWED}; the rows of {place} differ in length.")
         if not _is_number(sign):
-            raise TypeError(f"{name} must be {MONOTONE_ALLOWED}; {where} is {sign!r}.")
+            raise TypeError(f"{name} must be {MONOTONE_ALLOWED}; {where} is {shown(sign)}.")
         if sign not in (-1, 0, 1):
-            raise ValueError(f"{name} must be {MONOTONE_ALLOWED}; {where} is {sign!r}.")
+            raise ValueError(f"{name} must be {MONOTONE_ALLOWED}; {where} is {shown(sign)}.")
     return entries.astype(np.int8)
 
 
@@ -151,7 +153,9 @@ def monotone_signs(
         for key, of_feature in value.items():
             feature = _find(name, key, n_features, names)
             if feature in given:
-                raise ValueError(f"{name} has feature {feature} twice, as {given[feature]!r} and as {key!r}.")
+                raise ValueError(
+                    f"{name} has feature {feature} twice, as {shown(given[feature])} and as {shown(key)}."
+                )
             given[feature] = key
             if _is_number(of_feature):
                 signs[feature] = int(of_feature)
@@ -162,7 +166,8 @@ def monotone_signs(
                 continue
             if len(of_feature) != n_outputs:
                 raise ValueError(
-                    f"{name}[{key!r}] has {len(of_feature)} sign(s), but the model has {n_outputs} output(s)."
+                    f"{name}[{shown(key)}] has {len(of_feature)} sign(s), but the model has {n_outputs} "
+                    "output(s)."
                 )
             signs[feature] = _sign_array(name, of_feature, name, 1)
     else:
@@ -212,11 +217,13 @@ def _find(name: str, key: Any, n_features: int, names: Sequence[str] | None) -> 
     """Return the index of a feature."""
     if not isinstance(key, str):
         if not 0 <= int(key) < n_features:
-            raise ValueError(f"{name} has the feature {key!r}, but X has the features 0 to {n_features - 1}.")
+            raise ValueError(
+                f"{name} has the feature {shown(key)}, but X has the features 0 to {n_features - 1}."
+            )
         return int(key)
     if names is None:
-        raise ValueError(f"{name} has the feature {key!r}, but the columns of X have no names.")
+        raise ValueError(f"{name} has the feature {shown(key)}, but the columns of X have no names.")
     for feature, column in enumerate(names):
         if column == key:
             return feature
-    raise ValueError(f"{name} has the feature {key!r}, which is not a column of X.")
+    raise ValueError(f"{name} has the feature {shown(key)}, which is not a column of X.")

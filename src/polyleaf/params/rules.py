@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.params.constraints import GROUPS_ALLOWED, MONOTONE_ALLOWED, check_groups, check_monotone
+from polyleaf.params.wording import shown
 
 # Counts travel to the compiled core as 32-bit integers.
 _LARGEST_COUNT = 2**31 - 1
@@ -37,11 +38,11 @@ class Rule(Protocol):
 
 
 def _wrong_type(name: str, value: object, allowed: str) -> TypeError:
-    return TypeError(f"{name} must be {allowed}; got {value!r} of type {type(value).__name__}.")
+    return TypeError(f"{name} must be {allowed}; got {shown(value)} of type {type(value).__name__}.")
 
 
 def _wrong_value(name: str, value: object, allowed: str) -> ValueError:
-    return ValueError(f"{name} must be {allowed}; got {value!r}.")
+    return ValueError(f"{name} must be {allowed}; got {shown(value)}.")
 
 
 def _quoted(options: Iterable[str]) -> str:
@@ -214,7 +215,7 @@ class ClassWeights:
         for label, weight in value.items():
             if not _is_number(weight) or not 0 < _as_float(weight) < math.inf:
                 raise ValueError(
-                    f"{name}: the weight of {label!r} must be a finite number > 0; got {weight!r}."
+                    f"{name}: the weight of {shown(label)} must be a finite number > 0; got {shown(weight)}."
                 )
 
 
@@ -256,17 +257,18 @@ class GroupMetrics:
 
 @dataclass(frozen=True)
 class Columns:
-    """None, "from_dtype", or a list of column names, of column numbers, or a mask over the columns."""
+    """None, "from_dtype", "auto", or a list of column names, of column numbers, or a mask of the columns."""
 
     allowed = (
-        '"from_dtype", array-like of column names or indices, boolean mask of shape (n_features,) or None'
+        '"from_dtype", "auto", array-like of column names or indices, boolean mask of shape (n_features,) or '
+        "None"
     )
 
     def check(self, name: str, value: object) -> None:
         if value is None:
             return
         if isinstance(value, str):
-            if value != "from_dtype":
+            if value not in ("from_dtype", "auto"):
                 raise _wrong_value(name, value, self.allowed)
             return
         if not isinstance(value, np.ndarray | Sequence) or isinstance(value, bytes):

@@ -8,12 +8,14 @@ signature of ``__init__`` as well; a test holds the two together.)
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from functools import wraps
+from typing import Any, Literal, TypeVar
 
 from polyleaf.params.combinations import check
 from polyleaf.params.objectives import ObjectiveChoice
+from polyleaf.params.other_names import meant_by
 from polyleaf.params.rules import (
     LOSS_PARAMETERS,
     Boolean,
@@ -439,8 +441,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         None,
         "Columns whose values are categories, text or numbers whose order means nothing, at most 10,000 of "
         'them in a column: by name, by number, as a mask, or "from_dtype": the columns of a categorical '
-        "dtype. Splits tell sets of categories apart; those that training did not see go where missing "
-        'values go. None: as "from_dtype".',
+        'dtype, or "auto": these and the columns of text. Splits tell sets of categories apart; those that '
+        'training did not see go where missing values go. None: as "from_dtype".',
     ),
     Parameter(
         "importance_type",
@@ -485,7 +487,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         "verbose",
         Verbosity(),
         0,
-        "0: silent. 1: a progress bar with the watched metric. n >= 2: a line every n rounds as well.",
+        "0: silent. 1: a progress bar with the watched metric. n >= 2: a line every n rounds as well. The "
+        'lines, and the last state of the bar, also go to the logger "polyleaf" at the level INFO.',
     ),
 )
 
@@ -515,10 +518,25 @@ def validate_params(params: Mapping[str, object], kind: EstimatorKind) -> None:
     table = parameters_of(kind)
     for name, value in params.items():
         if name not in table:
-            raise ValueError(f"{name!r} is not a parameter of the {kind}; allowed are {', '.join(table)}.")
+            raise ValueError(unknown_parameter(name, kind, table))
         table[name].rule.check(name, value)
     # Of a fitted model, the others may have been set since: they count when it is fitted again.
     check(Situation({name: params[name] for name in ("max_depth", "max_leaves") if name in params}))
+
+
+def unknown_parameter(name: str, kind: EstimatorKind, allowed: Iterable[str]) -> str:
+    """Return the error for a name that is none of the allowed parameters of an estimator.
+
+    It says what was meant, where that can be told.
+    """
+    known = list(allowed)
+    meant = meant_by(name, known)
+    if meant is not None:
+        return f"{name!r} is not a parameter of the {kind}; did you mean `{meant}`?"
+    elsewhere = next((row.estimators for row in PARAMETERS if row.name == name), ())
+    if elsewhere:
+        return f"{name!r} is not a parameter of the {kind}, but of the {' and the '.join(elsewhere)}."
+    return f"{name!r} is not a parameter of the {kind}; allowed are {', '.join(known)}."
 
 
 _Class = TypeVar("_Class", bound=type)
@@ -540,12 +558,30 @@ def parameters_section(kind: EstimatorKind) -> str:
 
 
 def documented(kind: EstimatorKind) -> Callable[[_Class], _Class]:
-    """Return a class decorator that puts the table in the place of ``{parameters}`` in the docstring."""
+    """Return a class decorator that puts the table in the place of ``{parameters}`` in the docstring.
+
+    The constructor then says of a name that is not in the table what was meant by it.
+    """
 
     def fill(cls: _Class) -> _Class:
+        _explain_unknown_names(cls, kind)
         if cls.__doc__ is not None:  # python -OO removes docstrings
             section = textwrap.indent(parameters_section(kind), "    ", lambda line: bool(line.strip()))
             cls.__doc__ = cls.__doc__.replace("    {parameters}", section)
         return cls
 
     return fill
+
+
+def _explain_unknown_names(cls: Any, kind: EstimatorKind) -> None:
+    plain = cls.__init__
+    allowed = parameters_of(kind)
+
+    @wraps(plain)  # scikit-learn and documentation read its signature
+    def init(self: object, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs:
+            if name not in allowed:
+                raise TypeError(f"{cls.__name__}: {unknown_parameter(name, kind, allowed)}")
+        plain(self, *args, **kwargs)
+
+    cls.__init__ = init

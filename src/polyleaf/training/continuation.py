@@ -17,6 +17,7 @@ from polyleaf.params.combinations import refused
 from polyleaf.params.settings import Settings
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import EstimatorKind
+from polyleaf.params.wording import shown
 
 _HOW_MANY_TO_NAME = 5
 
@@ -105,7 +106,7 @@ class Start:
             )
         if settings.base_score is not None and not np.array_equal(settings.base_score, forest.base_score):
             raise ValueError(
-                f"{source}: base_score={params['base_score']!r}, but the base score of the model is "
+                f"{source}: base_score={shown(params['base_score'])}, but the base score of the model is "
                 f"{_some(forest.base_score.tolist())}."
             )
         if is_sparse and np.any(forest.base_score != 0):

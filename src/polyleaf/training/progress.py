@@ -1,7 +1,8 @@
-"""What ``fit`` shows on standard error: a bar, or lines."""
+"""What ``fit`` shows on standard error: a bar, or lines; it goes to the log of the name "polyleaf", too."""
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 
@@ -10,12 +11,15 @@ from tqdm import tqdm
 from polyleaf.params.rules import Integer
 from polyleaf.training.state import Callback, TrainingState
 
+_LOG = logging.getLogger("polyleaf")
 # More than these would not fit a terminal's line; the last ones are those that early stopping watches.
 _METRICS_ON_BAR = 3
 
 
 class ProgressBar(Callback):
     """A callback that shows the rounds done and the metrics in a bar on standard error.
+
+    The last state of the bar is logged as well, at the level INFO of the logger "polyleaf".
 
     Without evaluation sets the bar has the metric of the training rows. ``verbose=1`` of the estimators is
     this callback.
@@ -48,10 +52,13 @@ class ProgressBar(Callback):
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+            _LOG.info("trained %s", _line(state))
 
 
 class EvaluationLog(Callback):
     """A callback that writes a line with the metrics to standard error every few rounds, and in the last one.
+
+    The line is logged as well, at the level INFO of the logger "polyleaf".
 
     ``verbose=n`` of the estimators, for n of 2 and more, is this callback and a `ProgressBar`.
 
@@ -69,6 +76,12 @@ class EvaluationLog(Callback):
         """Write the line if its round has come."""
         done, planned = state.n_done, state.n_rounds
         if done % self.period == 0 or done == planned:
-            line = "  ".join(f"{name}={value:.6g}" for name, value in state.latest().items())
-            tqdm.write(f"[{done}/{planned}]  {line}".rstrip(), file=sys.stderr)
+            line = _line(state)
+            tqdm.write(line, file=sys.stderr)
+            _LOG.info("%s", line)
         return None
+
+
+def _line(state: TrainingState) -> str:
+    metrics = "  ".join(f"{name}={value:.6g}" for name, value in state.latest().items())
+    return f"[{state.n_done}/{state.n_rounds}]  {metrics}".rstrip()
