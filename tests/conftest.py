@@ -85,7 +85,7 @@ def _default_device(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(combinations, "error_of", error_or_skip)
         for estimator in (PolyleafRegressor, PolyleafClassifier, PolyleafMixed):
-            initialize: Any = estimator.__init__
+            initialize: Any = inspect.unwrap(estimator.__init__)  # that says what unknown names mean
             parameters = inspect.signature(initialize).parameters.values()
             defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
             patch.setattr(initialize, "__defaults__", tuple((defaults | {"device": "cuda"}).values()))

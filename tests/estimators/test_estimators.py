@@ -40,7 +40,8 @@ Classifier = functools.partial(PolyleafClassifier, n_estimators=15, min_samples_
 
 def test_public_names():
     estimators = {"PolyleafClassifier", "PolyleafMixed", "PolyleafRegressor"}
-    assert set(polyleaf.__all__) == estimators | {"CVResult", "__version__", "cv", "load_model"}
+    others = {"CVResult", "ConformalIntervals", "__version__", "cv", "load_model"}
+    assert set(polyleaf.__all__) == estimators | others
     assert polyleaf.__version__.count(".") >= 2
 
 

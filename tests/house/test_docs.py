@@ -415,7 +415,7 @@ _OF_OTHERS = {"scoring"}
 def _arguments() -> set[str]:
     """Return the arguments of all that is public."""
     estimators = (polyleaf.PolyleafClassifier, polyleaf.PolyleafRegressor, polyleaf.PolyleafMixed)
-    functions = [polyleaf.cv, polyleaf.load_model]
+    functions: list[Any] = [polyleaf.cv, polyleaf.load_model, polyleaf.ConformalIntervals]
     functions += [getattr(room, name) for room in (callbacks, metrics) for name in room.__all__]
     functions += [
         method

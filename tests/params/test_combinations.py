@@ -195,7 +195,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     "sparse predictions, not labels": lambda: fitted("classes").predict(X, sparse=True),
     "as_labels, no top_k": lambda: fitted("classes").predict(X, as_labels=True),
     "sparse predictions, top_k": lambda: fitted("sparse labels").predict(X, sparse=True, top_k=2),
-    "score, several quantiles": lambda: fitted("quantiles").score(X, TARGETS),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),
 }
 

@@ -21,6 +21,7 @@ from polyleaf.data.inputs import FloatArray
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
+from polyleaf.params import wording
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Boolean
 from polyleaf.params.situation import Situation
@@ -291,7 +292,7 @@ def _among(rows: Indices, kept: npt.NDArray[np.bool_] | None) -> Indices:
 def _splitter(n_folds: Any, y: Any, groups: Any, seed: int | None, classifier: bool) -> Any:
     """Return what cuts so many folds; seed None: of consecutive rows."""
     if isinstance(n_folds, bool | np.bool_) or n_folds < 2:
-        raise ValueError(f"cv must be at least 2 folds; got {n_folds!r}.")
+        raise ValueError(f"cv must be at least 2 folds; got {wording.shown(n_folds)}.")
     drawn: dict[str, Any] = {} if seed is None else {"shuffle": True, "random_state": seed}
     if groups is not None:
         return GroupKFold(n_folds, **drawn)
