@@ -445,7 +445,7 @@ def candidates(
         if not in_sample or not may_meet(k, limits.used, problem.rules):
             continue
         if problem.is_categorical(k):
-            yield from category_candidates(problem, rows, k, held)
+            yield from category_candidates(problem, rows, k, held, limits)
         else:
             hist, signs = histogram(problem, rows, k), signs_of_splits(problem, k)
             gains = split_gains(hist, problem.rules, held, limits, signs)
@@ -489,8 +489,11 @@ SMOOTHING = 10.0  # rows of the average kind that hold a category's leaf value t
 POWER_STEPS = 12
 
 
-def category_candidates(problem: Problem, rows: Ints, k: int, held: Bools | None = None) -> Iterator[Split]:
+def category_candidates(
+    problem: Problem, rows: Ints, k: int, held: Bools | None, limits: Limits
+) -> Iterator[Split]:
     hist = histogram(problem, rows, k)
+    no_order = np.zeros(problem.n_outputs, dtype=np.int64)
     present, missing = np.flatnonzero(hist.cnt[:-1] > 0), hist[-1]
     if len(present) == 0:
         return
@@ -510,7 +513,7 @@ def category_candidates(problem: Problem, rows: Ints, k: int, held: Bools | None
         others = frozenset(present.tolist()) - chosen
         for missing_left in (False, True) if missing.cnt > 0 else (False,):
             left = alone + missing if missing_left else alone
-            gain = float(split_gain(parent, left, parent - left, problem.rules, held))
+            gain = float(split_gain(parent, left, parent - left, problem.rules, held, limits, no_order))
             gain -= 0.5 * by_chance if others else 0.0
             if gain > -np.inf:
                 yield Split(gain, k, number, missing_left, chosen, others)

@@ -258,8 +258,8 @@ void CategoryFinder::put_in_order(std::size_t first, std::size_t n) {
 }
 
 double CategoryFinder::score(const std::int32_t* left, double enough) {
-  // Bounds have no say: monotone constraints do not go with categories.
-  if (joint_ != nullptr) return joint_->children(left, node_.totals, {-1, nullptr}, enough, scratch_);
+  // Categories have no order, but their leaves keep within the bounds of splits above.
+  if (joint_ != nullptr) return joint_->children(left, node_.totals, {-1, node_.bounds}, enough, scratch_);
   return outputs_.side_terms(left, node_.totals, scratch_.left, scratch_.right);
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +27,18 @@ MARGIN = 1e-9
 ARRAYS = ("feature", "bin", "left", "missing_left", "category_begin", "category_bits", "gain", "values")
 
 
-def categorical_problem(seed: int, kind: Kind = "dense") -> Problem | None:
+def categorical_problem(seed: int, kind: Kind | Literal["constrained"] = "dense") -> Problem | None:
     """A random problem some of whose features are categorical; None where its tree hangs on rounding."""
     problem = random_problem(seed, kind=kind)
     rng = np.random.default_rng(seed)
     categorical = rng.random(problem.codes.shape[1]) < 0.7
     if not categorical.any():
         return None
-    changed = replace(problem, categorical=categorical)
+    rules = problem.rules
+    if rules.monotone is not None:  # categories have no order
+        signs = np.where(categorical[:, np.newaxis], 0, rules.monotone)
+        rules = replace(rules, monotone=signs if signs.any() else None)
+    changed = replace(problem, categorical=categorical, rules=rules)
     return changed if is_clear_cut(changed, grow_tree(changed), MARGIN) else None
 
 
@@ -45,9 +49,9 @@ def n_category_splits(tree: Tree) -> int:
 # ---- The oracle ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "exact", "exact_leaf"])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "exact", "exact_leaf", "constrained"])
 @pytest.mark.parametrize("block", range(3))
-def test_core_grows_the_oracles_tree(kind: Kind, block: int) -> None:
+def test_core_grows_the_oracles_tree(kind: Kind | Literal["constrained"], block: int) -> None:
     compared = splits = 0
     for seed in range(10_000 + 60 * block, 10_000 + 60 * (block + 1)):
         problem = categorical_problem(seed, kind)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from test_growth_oracle import assert_same_tree, grow
@@ -588,3 +589,30 @@ def test_a_saved_model_keeps_its_constraints(constraints: dict[str, Any], tmp_pa
     for name, value in constraints.items():
         assert getattr(loaded, name) == value
     assert_same_forest(model, loaded.fit(X, Y))
+
+
+# --- categories beside them --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_constraints_hold_beside_categories(seed: int) -> None:
+    """Features other than the categorical ones rise and fall as told, whatever the category."""
+    rng = np.random.default_rng(seed)
+    X, Y = table(seed=seed)
+    X = np.column_stack([X, rng.integers(0, 3 if seed % 2 else 30, len(X))])
+    Y = Y + rng.normal(size=(40, Y.shape[1]))[X[:, -1].astype(int)]
+    signs = np.vstack([SIGNS, np.zeros((1, Y.shape[1]), int)])
+    model = PolyleafRegressor(
+        n_estimators=20, min_samples_leaf=3, monotone_constraints=signs, categorical_features=[X.shape[1] - 1]
+    ).fit(X, Y)
+    assert (np.diff(model._forest.category_begin) > 0).any()
+    assert_monotone(model, X, signs)
+
+
+def test_a_constraint_on_categories_names_the_column() -> None:
+    X, Y = table(60)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame["colour"] = pd.Categorical(["red", "blue"] * 30)
+    model = PolyleafRegressor(monotone_constraints={"colour": 1})
+    with pytest.raises(ValueError, match="the categorical feature 'colour'"):
+        model.fit(frame, Y)

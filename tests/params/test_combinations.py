@@ -109,7 +109,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "exact Hessian, many classes": lambda: PolyleafClassifier(hessian="exact").fit(MANY[:, None], MANY),
     "exact Hessian, output_weight": classifier(CLASSES, hessian="exact", output_weight=[1, 2, 3]),
     "monotone, softmax": classifier(CLASSES, objective=gradients, monotone_constraints={1: 1}),
-    "monotone, categories": regressor(monotone_constraints={1: 1}, categorical_features=[0]),
+    "monotone, categories": regressor(monotone_constraints={0: 1}, categorical_features=[0]),
     "monotone, leaf quantiles": regressor(monotone_constraints={1: 1}, objective="absolute_error"),
     "monotone, sparse leaves": regressor(monotone_constraints={1: 1}, sparse_leaves=2),
     "monotone, sketch": regressor(monotone_constraints={1: 1}, sketch="top_outputs"),

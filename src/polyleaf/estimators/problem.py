@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,11 @@ from polyleaf.metrics import Metric
 from polyleaf.model.fitted import FittedModel
 from polyleaf.model.forest_checks import check_extent
 from polyleaf.params.combinations import check, refused
-from polyleaf.params.constraints import interaction_groups
+from polyleaf.params.constraints import SignMatrix, interaction_groups
 from polyleaf.params.settings import Settings
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import EstimatorKind
+from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 from polyleaf.training.loop import TrainingResult
 
@@ -214,6 +215,7 @@ def read_problem(
     )
     settings = make_settings(params, coding, loss.name, features, interaction)
     targets.check_signs(settings.monotone, loss)
+    _check_signs_of_categories(settings.monotone, features, params)
     codes = coding.encode(rows.y)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
     data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)))
@@ -253,3 +255,15 @@ def check_measured(metrics: Sequence[Metric], data: Dataset, y_name: str, *, wei
             metric.check_targets(data.y, data.weights.whole(), y_name)
         if weighted and not metric.takes_weight and not data.weights.are_ones:
             raise refused(Situation(blind_metric=metric.name, weighted=True, words={"y": y_name}))
+
+
+def _check_signs_of_categories(
+    signs: SignMatrix | None, features: Features, params: Mapping[str, Any]
+) -> None:
+    """Raise ValueError for a sign on a categorical feature."""
+    if signs is None:
+        return
+    for feature in features.categories:
+        if signs[feature].any():
+            name = feature if features.names is None else features.names[feature]
+            raise refused(Situation(params, ordered_category=shown(name)))

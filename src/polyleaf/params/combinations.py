@@ -276,7 +276,7 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "the outputs that they are for, in a dict of signs for each feature.",
     ),
     Exclusion(
-        "monotone, categories", options.MONOTONE, options.CATEGORIES, "a set of categories has no order"
+        "monotone, categories", options.MONOTONE, options.ORDERED_CATEGORY, "a set of categories has no order"
     ),
     Exclusion(
         "monotone, leaf quantiles",

@@ -177,6 +177,11 @@ CUDA = Option('`device="cuda"`', lambda s: s.device == "cuda", "device='cuda'", 
 
 # --- tables and targets ------------------------------------------------------------------------------------
 
+ORDERED_CATEGORY = Option(
+    "a constraint on a feature in `categorical_features`",
+    lambda s: s.ordered_category is not None,
+    "the categorical feature {ordered_category}",
+)
 CATEGORIES = Option("`categorical_features`", lambda s: s.categorical, "categorical features", plural=True)
 SPARSE_TABLE = Option("a SciPy sparse `X`", lambda s: s.table == "sparse")
 CUPY_TABLE = Option("a CuPy `X`", lambda s: s.table == "cupy")

@@ -37,6 +37,8 @@ class Situation:
     bound_softmax, bound_quantiles : str or None
         Name of a group of targets, of classes or with quantiles of residuals in its leaves, on which there
         are monotone constraints.
+    ordered_category : str or None
+        A categorical feature on which there is a monotone constraint.
     categorical, interaction : bool
         Whether there are categorical features; whether some features must not meet in a tree.
     unsuited : {"objective", "eval_metric"} or None
@@ -76,6 +78,7 @@ class Situation:
     table: Literal["sparse", "cupy"] | None = None
     bound_softmax: str | None = None
     bound_quantiles: str | None = None
+    ordered_category: str | None = None
     categorical: bool = False
     interaction: bool = False
     unsuited: Literal["objective", "eval_metric"] | None = None
