@@ -18,3 +18,20 @@ def test_one_version_of_clang_format():
     hook = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
     assert re.fullmatch(r"clang-format==[\d.]+", pinned[0])
     assert re.findall(r"additional_dependencies: \[(clang-format.*)\]", hook) == pinned
+
+
+def test_tools_of_pre_commit_are_those_of_the_tests():
+    """Pinned, and to the same versions."""
+    known = dict(
+        line.split("==") for line in (ROOT / "tests/constraints.txt").read_text().splitlines() if "==" in line
+    )
+    hook = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    tools = re.findall(r"additional_dependencies: \[(.*)\]", hook)
+    assert tools
+    assert all(one == f"{one.split('==')[0]}=={known[one.split('==')[0]]}" for one in tools), tools
+
+
+def test_dependencies_have_upper_bounds():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    assert [one for one in needed if not re.search(r"<\d", one)] == []
