@@ -7,9 +7,10 @@ namespace polyleaf {
 
 HistogramPool::HistogramPool(const BinnedMatrix& matrix, const PayloadLayout& layout, std::size_t wanted,
                              std::size_t bytes, Buffer<std::int32_t>& memory)
-    : width_(static_cast<std::size_t>(layout.width)),
-      stride_(matrix.n_slots * width_),
-      size_(matrix.n_slots * layout.n_channels()),
+    : tiles_(matrix.tiles.data()),
+      width_(static_cast<std::size_t>(layout.width)),
+      stride_(matrix.n_slots * width_ + matrix.tiles.size() * kMargin),
+      size_(stride_ * static_cast<std::size_t>(layout.n_tiles)),
       memory_(memory) {
   const std::size_t affordable = size_ == 0 ? 0 : bytes / (size_ * sizeof(std::int32_t));
   const std::size_t count = std::min(wanted, affordable);

@@ -17,7 +17,10 @@ namespace polyleaf {
 
 // A fixed number of histograms, the lowest free one first. Threads may share it.
 //
-//   one histogram:  | output tile 0: feature tile 0, feature tile 1, ... | output tile 1: ... | ...
+//   one histogram:  | output tile 0: feature tile 0, margin, feature tile 1, margin, ... | output tile 1: ... | ...
+//
+// Vectors of the last bin of a tile are read whole (base/lanes.hpp): the margin keeps them off what another thread
+// writes.
 class HistogramPool {
  public:
   // As many as are wanted and fit so many bytes. `memory` is kept between trees.
@@ -29,13 +32,17 @@ class HistogramPool {
   int n_free() const;
 
   std::int32_t* at(int slot, const FeatureTile& tile, int output_tile) {
+    const auto tile_number = static_cast<std::size_t>(&tile - tiles_);
     return memory_.data() + static_cast<std::size_t>(slot) * size_ + static_cast<std::size_t>(output_tile) * stride_ +
-           tile.first_slot * width_;
+           tile.first_slot * width_ + tile_number * kMargin;
   }
   // From one tile of outputs to the next.
   std::size_t stride() const { return stride_; }
 
  private:
+  static constexpr std::size_t kMargin = 16;  // a vector of numbers
+
+  const FeatureTile* tiles_;
   const std::size_t width_, stride_, size_;
   Buffer<std::int32_t>& memory_;
   mutable std::mutex mutex_;
