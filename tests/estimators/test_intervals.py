@@ -78,6 +78,28 @@ def test_missing_targets_do_not_count() -> None:
     assert np.isfinite(ConformalIntervals(model, joint=True).calibrate(X, gaps).margin_).all()
 
 
+def test_missing_values_of_one_target_do_not_count() -> None:
+    """However y is shaped."""
+    X, y = rows(300, 1)
+    y = 100 + y[:, 0]
+    model = PolyleafRegressor(n_estimators=20).fit(X, y)
+    gaps = np.where(np.arange(len(y)) < 80, np.nan, y)
+    margin = ConformalIntervals(model).calibrate(X[80:], y[80:]).margin_
+    for given in (gaps, gaps[:, np.newaxis], pd.Series(gaps)):
+        assert ConformalIntervals(model).calibrate(X, given).margin_ == margin
+    with pytest.raises(ValueError, match="rows in which target 0 was observed; there are 5"):
+        ConformalIntervals(model).calibrate(X, np.where(np.arange(len(y)) < 295, np.nan, y))
+
+
+def test_a_target_that_was_never_observed_is_named() -> None:
+    X, y = rows(300, 1)
+    model = PolyleafRegressor(n_estimators=5).fit(X, pd.DataFrame(y, columns=["a", "b"]))
+    gaps = np.column_stack([y[:, 0], np.full(len(y), np.nan)])
+    for joint in (False, True):
+        with pytest.raises(ValueError, match="target 'b'"):
+            ConformalIntervals(model, joint=joint).calibrate(X, gaps)
+
+
 def test_names_of_targets_decide() -> None:
     X, y = rows(300, 0)
     frame = pd.DataFrame(y, columns=["a", "b"])

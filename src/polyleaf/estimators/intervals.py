@@ -81,8 +81,8 @@ class ConformalIntervals:
         lower, upper = self._outer(X)
         targets, weight = self.model._observed(y, None, len(lower))
         misses = np.maximum(lower - targets, targets - upper)
-        if weight is not None and weight.ndim == 2:
-            misses = np.where(weight > 0, misses, -np.inf)
+        if weight is not None:  # 0 where nothing was observed
+            misses = np.where(weight.reshape(len(weight), -1) > 0, misses, np.nan)
         self.margin_ = self._box(misses) if self.joint else self._sides(misses)
         return self
 
@@ -103,36 +103,42 @@ class ConformalIntervals:
         return prediction[:, ::n_levels], prediction[:, n_levels - 1 :: n_levels]
 
     def _sides(self, misses: FloatArray) -> FloatArray:
-        """Return the margin of each target by itself."""
-        return np.array([self._margin(of_target[of_target > -np.inf]) for of_target in misses.T])
+        """Return the margin of each target by itself; NaN: it was not observed."""
+        margins = []
+        for j, of_target in enumerate(misses.T):
+            seen = of_target[~np.isnan(of_target)]
+            margins.append(self._margin(seen, f"rows in which {self._name_of(j)} was observed"))
+        return np.array(margins)
 
     def _box(self, misses: FloatArray) -> FloatArray:
         """Return margins of all targets together: multiples of scales that other rows have set."""
         chosen = np.random.default_rng(self.random_state).permutation(len(misses))
         n_scale = max(1, len(misses) // _SCALE_SHARE)
-        scale = _scales(misses[chosen[:n_scale]])
-        rest = misses[chosen[n_scale:]]
-        largest = (rest / scale).max(axis=1, initial=-np.inf)
-        return scale * self._margin(largest[largest > -np.inf])
+        scale = self._scales(misses[chosen[:n_scale]])
+        rest = misses[chosen[n_scale:]] / scale
+        largest = np.max(rest, axis=1, where=~np.isnan(rest), initial=-np.inf)
+        return scale * self._margin(largest[largest > -np.inf], "rows beside those that set the scales")
 
-    def _margin(self, misses: FloatArray) -> float:
+    def _scales(self, misses: FloatArray) -> FloatArray:
+        """Return how large misses of each target are; 1 where all are 0."""
+        for j, of_target in enumerate(misses.T):
+            if np.isnan(of_target).all():
+                raise ValueError(
+                    f"{self._name_of(j)} was observed in none of the {len(misses)} rows that set the scales "
+                    "of a box; calibrate on more rows of it, or without joint."
+                )
+        scale = np.nanmean(np.abs(misses), axis=0)
+        return np.where(scale > 0, scale, 1.0)
+
+    def _name_of(self, target: int) -> str:
+        names = self.model._coding.names
+        return f"target {target}" if names is None else f"target {names[target]!r}"
+
+    def _margin(self, misses: FloatArray, which: str) -> float:
         """Return the smallest margin that covers enough of these rows for a new one to be covered."""
         n = len(misses)
         place = math.ceil((n + 1) * self.level - _ROUNDING)
         if place > n:
             least = math.ceil(self.level / (1 - self.level) - _ROUNDING)
-            more = ", and a quarter as many for the scales of the box" if self.joint else ""
-            raise ValueError(
-                f"level={self.level!r} takes at least {least} rows with an observed target to calibrate on"
-                f"{more}; there are {n}."
-            )
+            raise ValueError(f"level={self.level!r} takes at least {least} {which}; there are {n}.")
         return float(np.partition(misses, place - 1)[place - 1])
-
-
-def _scales(misses: FloatArray) -> FloatArray:
-    """Return how large misses of each target are; 1 where nothing can be said."""
-    sizes = np.abs(np.where(misses > -np.inf, misses, np.nan))
-    seen = np.isfinite(sizes).any(axis=0)
-    scale = np.ones(misses.shape[1])
-    scale[seen] = np.nanmean(sizes[:, seen], axis=0)
-    return np.where(scale > 0, scale, 1.0)
