@@ -416,11 +416,11 @@ def test_a_frame_is_left_as_it_is():
     [
         (
             ["height", "age", "weight", "shoe size"],
-            "same order.*\n.*Column 0 was 'age' in fit, and is 'height'.*To take .*feature_names_in_",
+            "same order.*\n.*Column 0 was 'age' in fit, and is 'height'.*.*columns_by_name.*\n.*feature_names_in_",
         ),
         (["age", "height", "weight", "hat"], "unseen at fit time:\n- hat\n.*yet now missing:\n- shoe size"),
         (["age", "height", "weight"], "seen at fit time, yet now missing:\n- shoe size"),
-        ([*NAMES, "hat"], "unseen at fit time:\n- hat\nTo take .*feature_names_in_"),
+        ([*NAMES, "hat"], "unseen at fit time:\n- hat\n.*columns_by_name.*\n.*feature_names_in_"),
     ],
 )
 def test_other_names_are_an_error_that_says_what_differs(kind, names, words):
@@ -747,7 +747,7 @@ def test_the_advice_for_another_order_is_right(kind):
     mixed_up = frame_of(kind, X[:, ::-1], [*NAMES[::-1]])
     with pytest.raises(ValueError, match="feature_names_in_") as refused:
         model.predict(mixed_up)
-    advice = str(refused.value).rstrip().rpartition("order: ")[2]
+    advice = str(refused.value).splitlines()[-1]
     in_order = eval(advice, {"X": mixed_up, "model": model, "list": list})
     np.testing.assert_array_equal(model.predict(in_order), model.predict(frame_of(kind)))
 
@@ -758,3 +758,36 @@ def test_infinite_targets_are_named():
         small().fit(X, y)
     with pytest.raises(ValueError, match=r"y contains infinity.* in row 0, column 1"):
         small().fit(X, y.to_numpy())
+
+
+# --- columns by their names --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_columns_by_name(library):
+    """In any order, with others beside them; in evaluation sets as well, and from a file."""
+    names = ["a", "b", "c", "d"][: X.shape[1]]
+    shuffled = [*reversed(names), "more"]
+    other = frame_of(library, np.column_stack([X[:, ::-1], np.zeros(len(X))]), shuffled)
+    plain = small().fit(frame_of(library, X, names), Y, eval_set=(frame_of(library, X, names), Y))
+    with pytest.raises(ValueError, match="columns_by_name=True"):
+        plain.predict(other)
+    model = small(columns_by_name=True).fit(frame_of(library, X, names), Y, eval_set=(other, Y))
+    np.testing.assert_array_equal(model.predict(other), plain.predict(frame_of(library, X, names)))
+    assert model.evals_result_ == plain.evals_result_
+    with pytest.raises(ValueError, match="yet now missing"):
+        model.predict(frame_of(library, X[:, 1:], names[1:]))
+
+
+def test_columns_by_name_of_a_file(tmp_path):
+    names = ["a", "b", "c", "d"][: X.shape[1]]
+    model = small(columns_by_name=True).fit(pd.DataFrame(X, columns=names), Y)
+    model.save_model(tmp_path / "m")
+    turned = pd.DataFrame(X[:, ::-1], columns=names[::-1])
+    np.testing.assert_array_equal(load_model(tmp_path / "m").predict(turned), model.predict(turned))
+
+
+def test_columns_by_name_without_names_is_by_place():
+    """As a table without names always is."""
+    model = small(columns_by_name=True).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), small().fit(X, Y).predict(X))

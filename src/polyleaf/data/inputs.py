@@ -24,6 +24,7 @@ from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import place_of_infinity, read_sparse, refuse_empty
 from polyleaf.data.tables import (
     Table,
+    columns_of_fit,
     frame_kind,
     frame_numbers,
     objects_as_numbers,
@@ -87,6 +88,8 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
     """
     kind = None if type(X) is np.ndarray else frame_kind(X)
     if kind is not None:
+        if not reset and getattr(estimator, "columns_by_name", False):
+            X = columns_of_fit(estimator, X, kind)
         table = read_frame(X, kind, name, min_rows)
     elif scipy.sparse.issparse(X):
         matrix = read_sparse(X, name, min_rows)

@@ -194,6 +194,16 @@ def take_or_check_names(estimator: Any, table: Table, *, reset: bool) -> None:
         )
 
 
+def columns_of_fit(estimator: Any, X: Any, kind: FrameKind) -> Any:
+    """Return a frame with the columns that ``fit`` had, in their order; as it is where one is missing."""
+    fitted = list(getattr(estimator, "feature_names_in_", ()))
+    frame = whole_frame(X)
+    there = frame.column_names if kind == "pyarrow" else frame.columns
+    if not fitted or not set(fitted) <= set(there):
+        return X
+    return frame[fitted] if kind == "pandas" else frame.select(fitted)
+
+
 def _difference(fitted: list[str], given: list[str], kind: TableKind) -> str:
     """Say how the feature names differ, in scikit-learn's words, and what to do where all are there."""
     text = "The feature names should match those that were passed during fit.\n"
@@ -211,7 +221,8 @@ def _difference(fitted: list[str], given: list[str], kind: TableKind) -> str:
     if not missing:
         by_name = "X[model.feature_names_in_]"
         chosen = by_name if kind in ("pandas", "sparse") else "X.select(list(model.feature_names_in_))"
-        text += f"To take the columns of fit in their order: {chosen}\n"
+        text += "A model with columns_by_name=True takes the columns of fit in their order; so does this:\n"
+        text += f"{chosen}\n"
     return text
 
 

@@ -53,6 +53,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     categorical_features: Any
     objective: str | Objective | None
     importance_type: str
+    columns_by_name: bool
     device: str
     n_jobs: int | None
     random_state: int | np.random.RandomState | None
@@ -122,7 +123,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         resume : str or os.PathLike, default=None
             The file of a `polyleaf.callbacks.Checkpoint`: the run that wrote it goes on until there are
             `n_estimators` rounds. Data and parameters must be those of that run, except for `n_estimators`,
-            `callbacks`, `verbose`, `device`, `n_jobs`, `importance_type` and `warm_start`.
+            `callbacks`, `verbose`, `device`, `n_jobs`, `importance_type`, `columns_by_name` and `warm_start`.
 
         Returns
         -------

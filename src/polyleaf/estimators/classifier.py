@@ -108,6 +108,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         warm_start: bool = False,
         categorical_features: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array | None = None,
         importance_type: str = "gain",
+        columns_by_name: bool = False,
         histogram_precision: str = "full",
         device: str = "cpu",
         n_jobs: int | None = None,
@@ -148,6 +149,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.warm_start = warm_start
         self.categorical_features = categorical_features
         self.importance_type = importance_type
+        self.columns_by_name = columns_by_name
         self.histogram_precision = histogram_precision
         self.device = device
         self.n_jobs = n_jobs

@@ -19,7 +19,16 @@ from polyleaf.params.table import EstimatorKind, parameters_of
 
 # These change no tree that both runs have. (The seed of a run is in the checkpoint.)
 _FREE_PARAMETERS = frozenset(
-    ("n_estimators", "callbacks", "warm_start", "importance_type", "device", "n_jobs", "verbose")
+    (
+        "n_estimators",
+        "callbacks",
+        "warm_start",
+        "importance_type",
+        "columns_by_name",
+        "device",
+        "n_jobs",
+        "verbose",
+    )
 )
 _BLOCK_CELLS = 1 << 20
 _DIGEST_BYTES = 16

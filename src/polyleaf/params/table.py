@@ -452,6 +452,14 @@ PARAMETERS: tuple[Parameter, ...] = (
         "rows they tell apart, or their number.",
     ),
     Parameter(
+        "columns_by_name",
+        Boolean(),
+        False,
+        "Whether a frame to predict or to evaluate is read by the names of its columns: they may then be in "
+        "another order than in `fit`, and others beside them are left out. Without it such a frame is an "
+        "error, as scikit-learn has it.",
+    ),
+    Parameter(
         "histogram_precision",
         Choice(("full", "packed")),
         "full",
