@@ -134,7 +134,10 @@ def custom_metric(function: Callable[..., Any], kind: TargetKind, classes: Array
         name, function = function.name, function.function
     else:
         name = _name(function)
-    prepare = functools.partial(_decided, kind=kind) if _compares_decisions(function, kind) else _as_given
+    prepare: Prepared = _as_given
+    if _compares_decisions(function, kind):
+        prepare = functools.partial(_decided, kind=kind, classes=classes)
+        function = _with_positive_class(function, classes)
     takes_weight = _takes_weight(function)
     return Metric(name, greater_is_better, _measured(function, name, prepare, takes_weight), takes_weight)
 
@@ -208,6 +211,16 @@ def _compares_decisions(function: Callable[..., Any], kind: TargetKind) -> bool:
     return kind != "regression" and _known(_innermost(function)) in _OF_DECISIONS
 
 
+def _with_positive_class(function: Callable[..., Any], classes: Array | None) -> Callable[..., Any]:
+    """Return a function with the second of two classes as the positive one, unless it says so itself."""
+    if classes is None or len(classes) != 2 or "pos_label" in _options(function):
+        return function
+    parameters = inspect.signature(function).parameters
+    if "pos_label" not in parameters or parameters["average"].default != "binary":
+        return function
+    return functools.partial(function, pos_label=classes[1])
+
+
 # --- any function ------------------------------------------------------------------------------------------
 
 
@@ -233,6 +246,15 @@ def _innermost(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
     return function
+
+
+def _options(function: Any) -> dict[str, Any]:
+    """Return the named arguments that partial objects give to a function; the outer ones win."""
+    options: dict[str, Any] = {}
+    while isinstance(function, functools.partial):
+        options = function.keywords | options
+        function = function.func
+    return options
 
 
 def _name(function: Any) -> str:
