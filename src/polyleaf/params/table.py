@@ -418,7 +418,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         None,
         "What is computed on the evaluation sets after each round, for the groups that it names; others, and "
         "all of them with None, have the metric of their loss. What a metric is called, and what a callable "
-        "gets, is as in `PolyleafRegressor` and `PolyleafClassifier`, with the targets of the group alone. "
+        "gets, is as in `PolyleafRegressor` and `PolyleafClassifier`, with the targets of the group alone; "
+        'its key is "<group>/<metric>", and "<group>/<target>/rmse" for "rmse_per_target" and the like. '
         'The watched "loss" stays the same.',
         ("mixed",),
     ),
