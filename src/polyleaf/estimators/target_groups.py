@@ -224,10 +224,17 @@ def _of_all(metric: Metric, name: str, part: LossGroup) -> Metric:
         assert metric.check_targets is not None
         metric.check_targets(part.targets(y), part.weights(weight), f"{name!r} of {y_name}")
 
+    def check_weights(weight: FloatArray, y_name: str) -> None:
+        own_weight = part.weights(weight)
+        assert metric.check_weights is not None
+        assert own_weight is not None
+        metric.check_weights(own_weight, f"{name!r} of {y_name}")
+
     return Metric(
         f"{name}/{metric.name}",
         metric.greater_is_better,
         measured,
         metric.takes_weight,
         None if metric.check_targets is None else check_targets,
+        None if metric.check_weights is None else check_weights,
     )
