@@ -4,6 +4,7 @@ import inspect
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import roc_auc_score
@@ -108,6 +109,23 @@ def test_numbers_are_stratified_for_classes(shuffle):
         assert len(by_number.folds[metric]) == FOLDS
     parameters = inspect.signature(cv).parameters
     assert (parameters["cv"].default, parameters["shuffle"].default) == (5, True)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("as_frame", [True, False])
+def test_labels_may_be_missing_where_folds_are_a_number(shuffle, as_frame):
+    labels = CASES["labels"].y.astype(float)
+    labels[::9, 0] = np.nan
+    if as_frame:
+        labels = pd.DataFrame(labels)
+        labels.columns = [f"label {j}" for j in labels]
+    drawn = {"shuffle": True, "random_state": seed_of(7)} if shuffle else {}
+    estimator = PolyleafClassifier(n_estimators=2, random_state=7)
+    by_number = cv(estimator, X, labels, cv=FOLDS, shuffle=shuffle)
+    by_splitter = cv(estimator, X, labels, cv=KFold(FOLDS, **drawn))
+    (metric,) = by_number.folds
+    np.testing.assert_array_equal(by_number.folds[metric], by_splitter.folds[metric])
+    assert np.isfinite(by_number.folds[metric]).all()
 
 
 def test_a_sorted_table_is_shuffled():

@@ -1,13 +1,17 @@
 """Options of mixed models that speak of groups, outputs and columns by name."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import f1_score, get_scorer, make_scorer
 
 from mixed_table import TARGETS, N, mixed, table
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, load_model
 from polyleaf.callbacks import EarlyStopping
+from polyleaf.metrics import label_propensities, psp_at_k
 from same_forest import assert_same_bits
 
 PLAIN = {"n_estimators": 20, "n_jobs": 1, "random_state": 1}
@@ -123,6 +127,65 @@ def test_metrics_by_group():
     # What is watched does not change.
     usual = mixed().fit(X, y, eval_set=(Xe, ye)).evals_result_["validation_0"]
     assert history["loss"] == usual["loss"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("grade", ["psp@1", "psp@2"]),
+        ("grade", make_scorer(f1_score, average="macro", labels=["a", "c"])),
+        ("grade", partial(f1_score, average="macro", labels=["a", "c"])),
+        ("passed", make_scorer(f1_score, pos_label=True)),
+        ("passed", get_scorer("roc_auc")),
+        ("tags", ["psp@2", "auc_per_target"]),
+        ("height", ["rmse_per_target", "mae"]),
+    ],
+)
+def test_metrics_of_a_group_are_those_of_the_plain_estimator(name, wanted):
+    """Also those that have to know class labels, names, or the training rows."""
+    X, y = table()
+    Xe, ye = table(seed=1)
+    make = PolyleafRegressor if name == "height" else PolyleafClassifier
+    of_y = {one: columns_of(name, part) for one, part in (("y", y), ("ye", ye))}
+    if name in ("tags", "height"):
+        columns = TARGETS["tags"]["columns"] if name == "tags" else ["height"]
+        of_y = {one: pd.DataFrame(part, columns=columns) for one, part in of_y.items()}
+    plain = make(**PLAIN, eval_metric=wanted).fit(X, of_y["y"], eval_set=(Xe, of_y["ye"]))
+    model = mixed({name: TARGETS[name]}, eval_metric={name: wanted}).fit(X, y, eval_set=(Xe, ye))
+    history = model.evals_result_["validation_0"]
+    del history["loss"]
+    expected = plain.evals_result_["validation_0"]
+    assert list(history) == [f"{name}/{metric}" for metric in expected]
+    for values, of_plain in zip(history.values(), expected.values(), strict=True):
+        np.testing.assert_allclose(values, of_plain, rtol=1e-12)
+
+
+def test_metrics_of_each_target_of_a_group():
+    X, y = table()
+    frame = pd.DataFrame({"a": y["height"], "b": X[:, 0], "o": y["grade"]})
+    targets = {"m": {"kind": "regression", "columns": ["b", "a"]}, "o": "multiclass"}
+    model = mixed(targets, eval_metric={"m": "rmse_per_target"}).fit(X, frame, eval_set=(X, frame))
+    history = model.evals_result_["validation_0"]
+    assert list(history) == ["m/b/rmse", "m/a/rmse", "m/rmse", "o/cross_entropy", "loss"]
+    found = model.predict(X)
+    for column in ("a", "b"):
+        expected = np.sqrt(np.mean((found[column] - frame[column]) ** 2))
+        assert history[f"m/{column}/rmse"][-1] == pytest.approx(expected)
+
+
+def test_rows_without_a_class_do_not_count_in_propensities():
+    """They are as rows that are not there, as for the plain estimator."""
+    X, y = table()
+    grade = y["grade"].astype(object)
+    grade[: N // 2] = None
+    frame = pd.DataFrame({"grade": grade, "height": y["height"]})
+    Xe, ye = table(seed=1)
+    model = mixed(TWO, eval_metric={"grade": "psp@1"}).fit(X, frame, eval_set=(Xe, ye))
+    of_classes = {label: j for j, label in enumerate(model.classes_["grade"])}
+    one_hot = lambda labels: np.eye(len(of_classes))[[of_classes[label] for label in labels]]  # noqa: E731
+    chance = model.predict_proba(Xe)["grade"]
+    expected = psp_at_k(one_hot(ye["grade"]), chance, 1, label_propensities(one_hot(y["grade"][N // 2 :])))
+    assert model.evals_result_["validation_0"]["grade/psp@1"][-1] == pytest.approx(expected)
 
 
 def test_stopping_on_the_metric_of_a_group():

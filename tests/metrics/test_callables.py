@@ -195,6 +195,38 @@ def test_a_scorer_sees_the_class_labels():
         assert last == pytest.approx(scorer(model, X[:50], SIDES[:50]))
 
 
+@pytest.mark.parametrize(
+    ("y", "options"),
+    [
+        (CLASSES, {"average": "macro", "labels": ["low", "top"]}),
+        (SIDES, {"pos_label": "yes"}),
+        (SIDES, {"pos_label": "no"}),
+        (SIDES, {"average": "macro"}),
+        (SIDES == "yes", {}),
+        (np.where(SIDES == "yes", 2, 1), {"pos_label": 1}),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_a_partial_function_sees_the_class_labels(y, options, named):
+    """`labels` and `pos_label` are some of them."""
+    function = functools.partial(reference.f1_score, **options)
+    model = fitted(y, make_metric(function, greater_is_better=True, name="f1") if named else function)
+    (values,) = model.evals_result_["validation_0"].values()
+    assert values[-1] == pytest.approx(reference.f1_score(y[:50], model.predict(X[:50]), **options))
+    assert values[-1] > 0.5
+
+
+@pytest.mark.parametrize("y", [SIDES, np.where(SIDES == "yes", 2, 1)])
+@pytest.mark.parametrize("objective", [None, "cross_entropy"])
+def test_the_second_of_two_classes_is_positive_unless_another_is_named(y, objective):
+    for function in (reference.f1_score, functools.partial(reference.fbeta_score, beta=1)):
+        model = fitted(y, function, objective=objective)
+        (values,) = model.evals_result_["validation_0"].values()
+        second = np.unique(y)[1]
+        expected = reference.f1_score(y[:50] == second, model.predict(X[:50]) == second)
+        assert values[-1] == pytest.approx(expected)
+
+
 def test_a_scorer_of_decisions_is_refused_by_name():
     scorer = make_scorer(reference.hinge_loss, greater_is_better=False, response_method="decision_function")
     with pytest.raises(

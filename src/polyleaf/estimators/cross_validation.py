@@ -296,8 +296,10 @@ def _splitter(n_folds: Any, y: Any, groups: Any, seed: int | None, classifier: b
     drawn: dict[str, Any] = {} if seed is None else {"shuffle": True, "random_state": seed}
     if groups is not None:
         return GroupKFold(n_folds, **drawn)
-    usual = check_cv(n_folds, None if isinstance(y, Mapping) else _target(y), classifier=classifier)
-    return type(usual)(n_folds, **drawn)
+    target = None if isinstance(y, Mapping) else _target(y)
+    if target is not None and target.ndim == 2:  # no classes to stratify by, and values may be missing
+        target = None
+    return type(check_cv(n_folds, target, classifier=classifier))(n_folds, **drawn)
 
 
 def _target(y: Any) -> Any:

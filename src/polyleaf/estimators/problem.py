@@ -250,9 +250,12 @@ def _coding(targets: Targets, target: TargetInput, rows: Rows, start: Start | No
 
 def check_measured(metrics: Sequence[Metric], data: Dataset, y_name: str, *, weighted: bool = True) -> None:
     """Raise ValueError where a metric cannot measure some rows: their targets, or their weights."""
+    weight = data.weights.whole()
     for metric in metrics:
         if metric.check_targets is not None:
-            metric.check_targets(data.y, data.weights.whole(), y_name)
+            metric.check_targets(data.y, weight, y_name)
+        if weighted and metric.check_weights is not None and weight is not None:
+            metric.check_weights(weight, y_name)
         if weighted and not metric.takes_weight and not data.weights.are_ones:
             raise refused(Situation(blind_metric=metric.name, weighted=True, words={"y": y_name}))
 

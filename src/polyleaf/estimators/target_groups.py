@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from polyleaf.data.weights import check_cell_weights, set_unobserved_aside, weig
 from polyleaf.estimators.targets import Targets
 from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.losses.grouped import GroupedLoss, LossGroup
-from polyleaf.metrics import Metric, make_metrics
+from polyleaf.metrics import KnownTargets, Metric, make_metrics
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.situation import Situation
@@ -128,12 +130,14 @@ class GroupedTargets(Targets):
         wanted = self._params["eval_metric"] or {}
         check_group_names("eval_metric", wanted, [group.name for group in coding.groups])
         details = self._details_of_groups()
+        weight = data.weights.whole()
         metrics, asked = [], {}
         for group, part in zip(coding.groups, loss.groups, strict=True):
-            (usual,) = _metrics_of_group(group, part, details[part.name], None)
+            make = partial(_metrics_of_group, group, part, details[part.name])
+            known = _known_of_group(group, part, data.y, weight)
+            (usual,) = make(known, None)
             metrics.append(usual)
-            asked[group.name] = _metrics_of_group(group, part, details[part.name], wanted.get(group.name))
-        weight = data.weights.whole()
+            asked[group.name] = make(known, wanted.get(group.name))
         constant = np.tile(loss.predict(loss.base_score(data.y, weight)[np.newaxis]), (len(data.y), 1))
         shares = np.array([part.weight for part in loss.groups])
         at_first = np.array([metric.function(data.y, constant, weight) for metric in metrics])
@@ -175,7 +179,19 @@ def check_group_names(parameter: str, given: Iterable[str], names: Sequence[str]
             raise ValueError(f"{parameter} has {name!r}, but the groups of targets are {', '.join(names)}.")
 
 
-def _metrics_of_group(group: CodedGroup, part: LossGroup, details: LossDetails, wanted: Any) -> list[Metric]:
+def _known_of_group(
+    group: CodedGroup, part: LossGroup, y: FloatArray, weight: FloatArray | None
+) -> KnownTargets:
+    """Return what metrics have to know of a group's targets, of the training rows that have some of them."""
+    training, own = part.targets(y), part.weights(weight)
+    if own is not None:
+        training = training[own.reshape(len(own), -1).any(axis=1)]
+    return KnownTargets.of(replace(group.coding, names=group.columns), training)
+
+
+def _metrics_of_group(
+    group: CodedGroup, part: LossGroup, details: LossDetails, known: KnownTargets, wanted: Any
+) -> list[Metric]:
     """Return metrics of a group's targets, None: that of its loss, as functions of all targets."""
     levels = {} if group.coding.levels is None else {"quantile_levels": group.coding.levels}
     try:
@@ -186,6 +202,7 @@ def _metrics_of_group(group: CodedGroup, part: LossGroup, details: LossDetails, 
             kind=group.coding.kind,
             n_labels=group.coding.width,
             details=details,
+            known=known,
         )
     except ValueError as error:
         error.args = (f"eval_metric of the group {group.name!r}: {error}",)
@@ -207,10 +224,17 @@ def _of_all(metric: Metric, name: str, part: LossGroup) -> Metric:
         assert metric.check_targets is not None
         metric.check_targets(part.targets(y), part.weights(weight), f"{name!r} of {y_name}")
 
+    def check_weights(weight: FloatArray, y_name: str) -> None:
+        own_weight = part.weights(weight)
+        assert metric.check_weights is not None
+        assert own_weight is not None
+        metric.check_weights(own_weight, f"{name!r} of {y_name}")
+
     return Metric(
         f"{name}/{metric.name}",
         metric.greater_is_better,
         measured,
         metric.takes_weight,
         None if metric.check_targets is None else check_targets,
+        None if metric.check_weights is None else check_weights,
     )

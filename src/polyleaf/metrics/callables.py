@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.metrics._scorer import _BaseScorer
 
 from polyleaf.data.inputs import Array, FloatArray, read_only
 from polyleaf.metrics.average import MetricFunction
+from polyleaf.metrics.by_columns import is_mean_of_columns, measured_by_columns, refuse_cells
 from polyleaf.metrics.metric import Metric
 from polyleaf.metrics.propensity import psp_at_k
 from polyleaf.metrics.ranking import ndcg_at_k, precision_at_k, top1_accuracy
@@ -134,9 +135,11 @@ def custom_metric(function: Callable[..., Any], kind: TargetKind, classes: Array
         name, function = function.name, function.function
     else:
         name = _name(function)
-    prepare = functools.partial(_decided, kind=kind) if _compares_decisions(function, kind) else _as_given
-    takes_weight = _takes_weight(function)
-    return Metric(name, greater_is_better, _measured(function, name, prepare, takes_weight), takes_weight)
+    prepare: Prepared = _as_given
+    if _compares_decisions(function, kind):
+        prepare = functools.partial(_decided, kind=kind, classes=classes)
+        function = _with_positive_class(function, classes)
+    return _metric(function, name, greater_is_better, prepare, kind)
 
 
 # --- scikit-learn's ----------------------------------------------------------------------------------------
@@ -160,15 +163,12 @@ def _scorer(scorer: Any, kind: TargetKind, classes: Array | None) -> Metric:
             f"eval_metric {scorer!r}: a metric is given probabilities, not what {methods[0]} returns; make "
             f"the scorer with response_method='predict_proba', or pass the function {_name(function)} itself."
         )
-    signed = functools.partial(_signed, function, sign, options)
-    takes_weight = _takes_weight(function)
-    return Metric(name, True, _measured(signed, name, prepare, takes_weight), takes_weight)
+    made = _metric(functools.partial(function, **options), name, True, prepare, kind)
+    return replace(made, function=functools.partial(_signed, made.function, sign))
 
 
-def _signed(
-    function: Callable[..., Any], sign: int, options: dict[str, Any], *given: Any, **weight: Any
-) -> Any:
-    return sign * function(*given, **options, **weight)
+def _signed(function: MetricFunction, sign: int, y: Any, prediction: Any, weight: FloatArray | None) -> float:
+    return sign * function(y, prediction, weight)
 
 
 def _decided(y: Any, prediction: Any, *, kind: TargetKind, classes: Array | None = None) -> tuple[Any, Any]:
@@ -208,6 +208,30 @@ def _compares_decisions(function: Callable[..., Any], kind: TargetKind) -> bool:
     return kind != "regression" and _known(_innermost(function)) in _OF_DECISIONS
 
 
+def _with_positive_class(function: Callable[..., Any], classes: Array | None) -> Callable[..., Any]:
+    """Return a function with the second of two classes as the positive one, unless it says so itself."""
+    if classes is None or len(classes) != 2 or "pos_label" in _options(function):
+        return function
+    parameters = inspect.signature(function).parameters
+    if "pos_label" not in parameters or parameters["average"].default != "binary":
+        return function
+    return functools.partial(function, pos_label=classes[1])
+
+
+def _metric(
+    function: Callable[..., Any], name: str, greater_is_better: bool, prepare: Prepared, kind: TargetKind
+) -> Metric:
+    """Return the metric of a function; one of scikit-learn takes weights of cells as far as it can."""
+    takes_weight = _takes_weight(function)
+    check = None
+    if takes_weight and _known(_innermost(function)) is not None:
+        if not is_mean_of_columns(_innermost(function), _options(function), kind):
+            check = functools.partial(refuse_cells, name)
+        function = functools.partial(measured_by_columns, function)
+    made = _measured(function, name, prepare, takes_weight)
+    return Metric(name, greater_is_better, made, takes_weight, check_weights=check)
+
+
 # --- any function ------------------------------------------------------------------------------------------
 
 
@@ -233,6 +257,15 @@ def _innermost(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
     return function
+
+
+def _options(function: Any) -> dict[str, Any]:
+    """Return the named arguments that partial objects give to a function; the outer ones win."""
+    options: dict[str, Any] = {}
+    while isinstance(function, functools.partial):
+        options = function.keywords | options
+        function = function.func
+    return options
 
 
 def _name(function: Any) -> str:

@@ -27,6 +27,8 @@ class Metric:
         Whether it makes use of weights; a callable of the user's does if it has an argument `sample_weight`.
     check_targets : callable (y, weight, name) or None
         Raises ValueError, calling y by `name`, where the metric is not defined.
+    check_weights : callable (weight, name) or None
+        Raises ValueError, calling y by `name`, where the metric cannot take these weights.
     """
 
     name: str
@@ -34,3 +36,4 @@ class Metric:
     function: MetricFunction
     takes_weight: bool = True
     check_targets: Callable[[Array, FloatArray | None, str], None] | None = None
+    check_weights: Callable[[FloatArray, str], None] | None = None

@@ -389,7 +389,10 @@ PARAMETERS: tuple[Parameter, ...] = (
         'add the metric of each target, as "<target>/rmse", before that of all. A callable '
         "`(y, prediction) -> float` is minimised unless it has an attribute `greater_is_better` that is True "
         "(`polyleaf.metrics.make_metric`) or is known to be maximised (`r2_score` and other scores of "
-        "scikit-learn, and its scorers); one with an argument `sample_weight` gets the row weights.",
+        "scikit-learn, and its scorers). One with an argument `sample_weight` gets the weights of the rows; "
+        "where targets are missing or cells have weights of their own, those of the cells, in the shape of "
+        "the prediction. Functions of scikit-learn with `multioutput` are then measured target by target and "
+        "averaged; others of scikit-learn, and those without that argument, are refused.",
         ("regressor",),
     ),
     Parameter(
@@ -409,7 +412,10 @@ PARAMETERS: tuple[Parameter, ...] = (
         "`(y, prediction) -> float` gets probabilities (classes and labels, if it is a function of "
         "scikit-learn that compares these) and is minimised unless it has an attribute `greater_is_better` "
         "that is True (`polyleaf.metrics.make_metric`) or is known to be maximised (`roc_auc_score` and "
-        "other scores of scikit-learn, and its scorers).",
+        "other scores of scikit-learn, and its scorers). One with an argument `sample_weight` gets the "
+        "weights of the rows; where labels are missing or cells have weights of their own, those of the "
+        "cells. `roc_auc_score`, `average_precision_score` and `hamming_loss` are then measured label by "
+        "label and averaged; other functions of scikit-learn, and those without that argument, are refused.",
         ("classifier",),
     ),
     Parameter(
@@ -418,7 +424,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         None,
         "What is computed on the evaluation sets after each round, for the groups that it names; others, and "
         "all of them with None, have the metric of their loss. What a metric is called, and what a callable "
-        "gets, is as in `PolyleafRegressor` and `PolyleafClassifier`, with the targets of the group alone. "
+        "gets, is as in `PolyleafRegressor` and `PolyleafClassifier`, with the targets of the group alone; "
+        'its key is "<group>/<metric>", and "<group>/<target>/rmse" for "rmse_per_target" and the like. '
         'The watched "loss" stays the same.',
         ("mixed",),
     ),
