@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
-from polyleaf import PolyleafRegressor
 from polyleaf.data.category_values import (
     MOST_CATEGORIES,
     CategoryValues,
@@ -404,17 +403,3 @@ def test_categories_with_an_order_are_refused_unless_named(frame):
     assert resolve_categorical(["size"], table).tolist() == [False, True]
     categories = learn_categories(table, np.array([False, True]))
     assert categories[1].values == ("L", "S")
-
-
-def test_auto_takes_the_text_of_a_list_of_rows_alone():
-    rng = np.random.default_rng(0)
-    numbers = rng.normal(size=(200, 2))
-    text = np.array(["low", "mid", "top"])[rng.integers(3, size=200)]
-    rows = [[word, *pair] for word, pair in zip(text.tolist(), numbers.tolist(), strict=True)]
-    frame = pd.DataFrame({"a": text, "b": numbers[:, 0], "c": numbers[:, 1]})
-    y = numbers[:, 0] + (text == "mid")
-    settings = {"categorical_features": "auto", "n_estimators": 5}
-    of_list = PolyleafRegressor(**settings).fit(rows, y)
-    of_frame = PolyleafRegressor(**settings).fit(frame, y)
-    np.testing.assert_array_equal(of_list.predict(rows), of_frame.predict(frame))
-    np.testing.assert_array_equal(of_list.predict(rows[:1]), of_frame.predict(frame[:1]))

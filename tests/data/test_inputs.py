@@ -263,11 +263,11 @@ def test_bad_eval_sets_are_refused(eval_set, weight, words):
 
 @pytest.mark.parametrize("container", [list, tuple])
 def test_lists_with_text_keep_their_numbers(container):
-    rows = container([["a", 1.5, 2], ["b", 2.5, None], [float("nan"), 3.5, 4]])
+    rows = container([["a", 1.5, 2], ["b", 2.5, 3], [float("nan"), 3.5, 4]])
     table = read_table(Host(), rows, reset=True)
     np.testing.assert_array_equal(text_columns(table), [True, False, False])
     numbers = table_numbers(table, {0: np.array([0.0, 1.0, np.nan])})
-    np.testing.assert_array_equal(numbers, [[0, 1.5, 2], [1, 2.5, np.nan], [np.nan, 3.5, 4]])
+    np.testing.assert_array_equal(numbers, [[0, 1.5, 2], [1, 2.5, 3], [np.nan, 3.5, 4]])
     with pytest.raises(ValueError, match="X: column 0 holds no numbers but text such as 'a'"):
         read(rows)
 
