@@ -6,7 +6,8 @@ import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
-from polyleaf.data.inputs import check_features, check_weights, read_eval_sets
+from polyleaf.data.inputs import check_features, check_weights, read_eval_sets, read_table, table_numbers
+from polyleaf.data.tables import text_columns
 
 pytestmark = pytest.mark.cpu_only("no model is trained")
 
@@ -258,3 +259,22 @@ def test_forms_of_eval_set():
 def test_bad_eval_sets_are_refused(eval_set, weight, words):
     with pytest.raises((ValueError, TypeError), match=words):
         read_eval_sets(eval_set, weight)
+
+
+@pytest.mark.parametrize("container", [list, tuple])
+def test_lists_with_text_keep_their_numbers(container):
+    rows = container([["a", 1.5, 2], ["b", 2.5, 3], [float("nan"), 3.5, 4]])
+    table = read_table(Host(), rows, reset=True)
+    np.testing.assert_array_equal(text_columns(table), [True, False, False])
+    numbers = table_numbers(table, {0: np.array([0.0, 1.0, np.nan])})
+    np.testing.assert_array_equal(numbers, [[0, 1.5, 2], [1, 2.5, 3], [np.nan, 3.5, 4]])
+    with pytest.raises(ValueError, match="X: column 0 holds no numbers but text such as 'a'"):
+        read(rows)
+
+
+def test_lists_that_are_no_tables_are_refused():
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        read(["a", 1.5])
+    with pytest.raises(ValueError, match="X"):
+        read([["a", 1.5], ["b"]])
+    np.testing.assert_array_equal(read([[1, 2.5], [3, 4]]), [[1, 2.5], [3, 4]])

@@ -8,8 +8,11 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import DataConversionWarning
 
+from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
+from polyleaf.data.tables import is_missing
 from polyleaf.data.targets import (
     classification_coding,
+    missing_labels,
     read_labels,
     read_targets,
     regression_coding,
@@ -279,3 +282,49 @@ def test_wide_matrix_is_read_in_a_moment():
     encoded = classification_coding(labels).encode(labels)
     assert time.perf_counter() - start < 5
     assert encoded.shape == y.shape
+
+
+# --- columns by their names --------------------------------------------------------------------------------
+
+TABLE = np.random.default_rng(0).normal(size=(40, 3))
+
+
+@pytest.mark.parametrize(("columns", "said"), [(list("pqr"), "column 'q'"), ([4, 5, 6], "column 5")])
+def test_wrong_labels_are_called_by_their_column(columns, said):
+    labels = np.zeros((40, 3))
+    labels[2, 1] = 2
+    with pytest.raises(ValueError, match=rf"got 2\.0 in row 2, {said}\."):
+        PolyleafClassifier().fit(TABLE, pd.DataFrame(labels, columns=columns))
+    with pytest.raises(ValueError, match=r"got 2\.0 in row 2, column 1\."):
+        PolyleafClassifier().fit(TABLE, labels)
+
+
+def test_large_integers_are_called_by_their_column():
+    y = pd.DataFrame({"a": [1] * 40, "b": [2**60 + 1] * 40})
+    with pytest.raises(ValueError, match="y: column 'b' holds the integer 1152921504606846977"):
+        PolyleafRegressor().fit(TABLE, y)
+    with pytest.raises(ValueError, match="y: column 1 holds the integer"):
+        PolyleafRegressor().fit(TABLE, y.to_numpy())
+    with pytest.raises(ValueError, match="y holds the integer"):
+        PolyleafRegressor().fit(TABLE, y["b"].to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "said"),
+    [
+        ("regression", 2**60 + 1, "column 'b' of y holds the integer"),
+        ("regression", np.inf, "column 'b' of y contains infinity .* in row 0"),
+        ("multilabel", 2, "'both' of y has 2 columns.* got 2.0 in row 0, column 'b'"),
+    ],
+)
+def test_targets_of_a_group_are_called_by_their_column(kind, wrong, said):
+    y = pd.DataFrame({"a": [0.0, 1.0] * 20, "b": [wrong] * 40})
+    model = PolyleafMixed({"both": {"kind": kind, "columns": ["a", "b"]}})
+    with pytest.raises(ValueError, match=said):
+        model.fit(TABLE, y)
+
+
+def test_missing_labels_and_cells_are_the_same():
+    missing = [None, np.nan, np.float32("nan"), pd.NA, pd.NaT]
+    assert all(map(is_missing, missing))
+    assert missing_labels(np.array([*missing, "a", 0], dtype=object)).tolist() == [True] * 5 + [False] * 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import mean_pinball_loss, r2_score
+from sklearn.metrics import accuracy_score, mean_pinball_loss, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -513,3 +513,61 @@ def test_rows_next_to_one_of_enormous_weight_keep_their_leaf():
     model = PolyleafRegressor(n_estimators=1, learning_rate=1.0, min_samples_leaf=1, reg_lambda=1.0)
     predicted = model.fit(X, y, weight).predict(X)
     np.testing.assert_allclose(predicted, np.where(X[:, 0] == 0, 0.0, 1.0), atol=1e-5)
+
+
+# --- cells by label ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [(0, 1, 2), (7, 5, 6), ("a", 1, 2.5)])
+def test_cell_weights_are_matched_by_labels_of_any_type(names):
+    X, Y = targets()
+    cells = np.random.default_rng(3).uniform(0.1, 2, size=Y.shape)
+    expected = model("regression").fit(X, Y, cells)
+    y = pd.DataFrame(dict(zip(names, Y.T, strict=True)))
+    turned = {names[j]: cells[:, j] for j in (2, 0, 1)}
+    for weight in (turned, pd.DataFrame(turned), cells, pd.DataFrame(cells)):
+        found = model("regression").fit(X, y, weight)
+        assert_same_forest(found, expected)
+        assert found.score(X, y, weight) == expected.score(X, Y, cells)
+
+
+def test_numbers_of_columns_are_understood_beside_any_y():
+    X, Y = targets()
+    cells = np.random.default_rng(3).uniform(0.1, 2, size=Y.shape)
+    expected = model("regression").fit(X, Y, cells)
+    turned = {j: cells[:, j] for j in (2, 0, 1)}
+    for weight in (turned, pd.DataFrame(turned), pd.DataFrame(cells)):
+        assert_same_forest(model("regression").fit(X, Y, weight), expected)
+    named = pd.DataFrame(Y, columns=list("abc"))
+    assert_same_forest(model("regression").fit(X, named, pd.DataFrame(cells)), expected)
+    with pytest.raises(ValueError, match="it has 2, 0, 1, which y does not have, and it lacks 'a', 'b', 'c'"):
+        model("regression").fit(X, named, pd.DataFrame(turned))
+
+
+def test_labels_that_y_does_not_have_are_refused():
+    X, Y = targets()
+    weight = pd.DataFrame(np.ones_like(Y), columns=list("abc"))
+    with pytest.raises(
+        ValueError, match="sample_weight has the columns 'a', 'b', 'c', but those of y have no"
+    ):
+        model("regression").fit(X, Y, weight)
+    with pytest.raises(ValueError, match="it has 'a', 'b', 'c', which y does not have, and it lacks 0, 1, 2"):
+        model("regression").fit(X, pd.DataFrame(Y), weight)
+    with pytest.raises(ValueError, match=r"shape \(400, 2\); it must hold one weight per row"):
+        model("regression").fit(X, Y, weight[["a", "b"]])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_score_of_classes_takes_the_weights_of_fit(n_classes):
+    X, y = three_classes()
+    y = np.unique(y, return_inverse=True)[1] % n_classes
+    weight = np.random.default_rng(3).uniform(size=len(y))
+    fitted = model("multiclass").fit(X, y, pd.DataFrame({"w": weight}))
+    expected = accuracy_score(y, fitted.predict(X), sample_weight=weight)
+    for given in (weight, weight[:, np.newaxis], pd.DataFrame({"w": weight}), {"w": weight}):
+        assert fitted.score(X, pd.DataFrame({"y": y}), given) == expected
+        assert fitted.score(X, y.tolist(), given) == expected
+    unseen = np.where(np.arange(len(y)) < 50, 9, y)  # wrong wherever it is
+    assert fitted.score(X, unseen) == accuracy_score(unseen, fitted.predict(X))
+    with pytest.raises(ValueError, match="sample_weight must be finite and >= 0"):
+        fitted.score(X, y, -weight)

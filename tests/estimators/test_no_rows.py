@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
+from polyleaf import ConformalIntervals, PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(80, 4))
@@ -97,3 +97,22 @@ def test_training_and_evaluation_need_rows():
         PolyleafRegressor().fit(X[:0], X[:0, 0])
     with pytest.raises(ValueError, match=r"X of eval_set\[0\].*0 sample\(s\)"):
         PolyleafRegressor().fit(X, X[:, 0], eval_set=(X[:0], X[:0, 0]))
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_scores_of_no_rows_are_refused_in_words(kind):
+    model = model_of(kind).fit(X, TARGETS[kind])
+    with pytest.raises(ValueError, match="y has no rows, nor has its X"):
+        model.score(X[:0], TARGETS[kind][:0])
+    with pytest.raises(ValueError, match=r"y has 80 row\(s\), but its X has 0"):
+        model.score(X[:0], TARGETS[kind])
+
+
+def test_intervals_and_mixed_scores_of_no_rows_are_refused_in_words():
+    intervals = ConformalIntervals(PolyleafRegressor(n_estimators=3).fit(X, X[:, 0]))
+    with pytest.raises(ValueError, match="y has no rows, nor has its X"):
+        intervals.calibrate(X[:0], X[:0, 0])
+    y = pd.DataFrame({"price": X[:, 0], "grade": TARGETS["classes"]})
+    mixed = PolyleafMixed({"price": "regression", "grade": "multiclass"}, n_estimators=3).fit(X, y)
+    with pytest.raises(ValueError, match="of y has no rows, nor has its X"):
+        mixed.score(X[:0], y[:0])

@@ -663,3 +663,17 @@ def test_auto_is_as_naming_the_columns_of_text():
     np.testing.assert_array_equal(auto.predict(frame), named.predict(frame))
     with pytest.raises(ValueError, match="mixes values of type int and str"):
         PolyleafRegressor(categorical_features="auto").fit(frame.assign(t=[1, "a"] * 100), y)
+
+
+def test_auto_takes_the_text_of_a_list_of_rows_alone():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(200, 2))
+    text = np.array(["low", "mid", "top"])[rng.integers(3, size=200)]
+    rows = [[word, *pair] for word, pair in zip(text.tolist(), numbers.tolist(), strict=True)]
+    frame = pd.DataFrame({"a": text, "b": numbers[:, 0], "c": numbers[:, 1]})
+    y = numbers[:, 0] + (text == "mid")
+    settings = {"categorical_features": "auto", "n_estimators": 5}
+    of_list = PolyleafRegressor(**settings).fit(rows, y)
+    of_frame = PolyleafRegressor(**settings).fit(frame, y)
+    np.testing.assert_array_equal(of_list.predict(rows), of_frame.predict(frame))
+    np.testing.assert_array_equal(of_list.predict(rows[:1]), of_frame.predict(frame[:1]))

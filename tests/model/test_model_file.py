@@ -1,5 +1,6 @@
 """One file per model: the same bits after a round trip, and every damaged or foreign file refused."""
 
+import errno
 import json
 import os
 import pickle
@@ -768,6 +769,28 @@ def test_nothing_is_left_by_a_process_that_was_ended(number, path):
     assert subprocess.run(command, check=False).returncode == -number
     assert os.listdir(path.parent) == [path.name]
     assert path.read_bytes() == b"before"
+
+
+def test_the_longest_name_of_a_file_is_written(path):
+    longest = path.with_name("m" * os.pathconf(path.parent, "PC_NAME_MAX"))
+    fitted("1-D").save_model(longest)
+    load_model(longest)
+    assert os.listdir(path.parent) == [longest.name]
+
+
+@pytest.mark.parametrize("step", ["open", "fsync", "replace"])
+def test_errors_of_writing_name_the_path_given(step, path, monkeypatch):
+    model, link = fitted("1-D"), path.with_name("link")
+    link.symlink_to(path)
+
+    def full(*where, **_):
+        raise OSError(errno.ENOSPC, "No space left on device", *map(str, where[:1]))
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        model.save_model(link)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(link))
+    assert os.listdir(path.parent) == ["link"]
 
 
 def test_signals_are_as_they_were_after_saving(path):

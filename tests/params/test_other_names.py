@@ -61,6 +61,21 @@ def test_names_that_mean_nothing_get_the_list():
 def test_parameters_of_another_estimator_say_whose_they_are():
     with pytest.raises(TypeError, match="not a parameter of the regressor, but of the classifier"):
         PolyleafRegressor(class_weight="balanced")
+    with pytest.raises(ValueError, match=r"but of the classifier and PolyleafMixed\.$"):
+        PolyleafRegressor().set_params(class_weight="balanced")
+    with pytest.raises(TypeError, match=r"but of the regressor and PolyleafMixed\.$"):
+        PolyleafClassifier(scale_targets=False)
+
+
+def test_parameters_of_a_loss_are_for_the_groups_of_a_mixed_model():
+    with pytest.raises(
+        TypeError, match=r"each group of targets: .* targets=\{'price': \{'objective': \.\.\.\}\}"
+    ):
+        PolyleafMixed(objective="huber")
+    with pytest.raises(
+        ValueError, match=r"targets=\{'price': \{'objective': \.\.\., 'huber_delta': \.\.\.\}\}"
+    ):
+        PolyleafMixed().set_params(huber_delta=2.0)
 
 
 def test_the_list_of_other_names_is_sound():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,27 @@ def refuse_inexact(values: Array, where: str, remedy: str) -> None:
             f"{where} holds the integer {value}, beyond 2**53, which float64 rounds to another number; "
             f"{remedy}"
         )
+
+
+def refuse_inexact_columns(table: Array, labels: Sequence[object] | None, name: str, remedy: str) -> None:
+    """Raise ValueError naming the column of an integer that is not equal to any float64.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_rows, n_columns)
+        As in `refuse_inexact`.
+    labels : sequence or None
+        What the columns are called; None: by their numbers.
+    name : str
+        What the error calls the table.
+    remedy : str
+        What to do about it.
+    """
+    if inexact_integer(table) is None:
+        return
+    for j in range(table.shape[1]):
+        label = j if labels is None else labels[j]
+        refuse_inexact(table[:, j], f"{name}: column {label!r}", remedy)
 
 
 def inexact_integer(values: Array) -> int | None:

@@ -18,7 +18,12 @@ from sklearn.utils.validation import validate_data
 
 from polyleaf import _core
 from polyleaf.data.device_arrays import array_module, is_device_array, on_host
-from polyleaf.data.exact_integers import LARGEST_EXACT, inexact_integer, refuse_inexact
+from polyleaf.data.exact_integers import (
+    LARGEST_EXACT,
+    inexact_integer,
+    refuse_inexact,
+    refuse_inexact_columns,
+)
 from polyleaf.data.remedies import IN_X
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import place_of_infinity, read_sparse, refuse_empty
@@ -28,6 +33,7 @@ from polyleaf.data.tables import (
     frame_kind,
     frame_numbers,
     objects_as_numbers,
+    plain_array,
     read_frame,
     stacked,
     take_or_check_names,
@@ -74,7 +80,7 @@ def check_features(
     ndarray, csr_array or csc_array of shape (n_rows, n_features)
     """
     if not reset and _is_plain(X, estimator):
-        _refuse_inexact(X, None, name)
+        refuse_inexact_columns(X, None, name, IN_X.integers)
         _refuse_infinity(X, None, name, n_threads)
         return X
     table = read_table(estimator, X, reset=reset, name=name, min_rows=1 if reset else 0)
@@ -164,7 +170,7 @@ def _device_numbers(table: Table, codes: Mapping[int, FloatArray] | None) -> Any
     source = table.source
     may_be_large = source.dtype in (np.int64, np.uint64) and source.size > 0
     if may_be_large and max(-int(source.min()), int(source.max())) > LARGEST_EXACT:
-        _refuse_inexact(on_host(source), table.labels, table.name)
+        refuse_inexact_columns(on_host(source), table.labels, table.name, IN_X.integers)
     numbers = source.astype(np.float32) if source.dtype == np.float16 else source
     if numbers.dtype.kind == "f":
         search_infinity(numbers, table.labels, table.name, array_module(numbers), _DEVICE_BLOCK_CELLS)
@@ -176,6 +182,8 @@ def _validated_array(estimator: object, X: Any, *, reset: bool, name: str, min_r
     try:
         if np.ma.is_masked(X):  # a masked entry is a missing one
             X = np.ma.filled(X.astype(np.float64), np.nan)
+        if isinstance(X, list | tuple):
+            X = plain_array(X)
         array: Array = validate_data(
             estimator,
             X,
@@ -218,7 +226,7 @@ def _as_numbers(table: Array, labels: Sequence[object], name: str) -> Array:
     if kind not in "biuf":
         advice = IN_X.dates if kind in "mM" else "it must hold numbers (bool, integer or float)."
         raise ValueError(f"{name} has dtype {table.dtype}; {advice}")
-    _refuse_inexact(table, labels, name)
+    refuse_inexact_columns(table, labels, name, IN_X.integers)
     if kind == "f" and table.dtype.itemsize not in (4, 8):
         with np.errstate(over="ignore"):  # what overflows is reported as infinity
             return table.astype(np.float32 if table.dtype.itemsize < 4 else np.float64)
@@ -232,15 +240,6 @@ def _objects_as_floats(table: Array, labels: Sequence[object], name: str) -> Flo
         objects_as_numbers(table[:, j], f"{name}: column {label!r}", IN_X) for j, label in enumerate(labels)
     ]
     return stacked(columns)
-
-
-def _refuse_inexact(table: Array, labels: Sequence[object] | None, name: str) -> None:
-    """Raise naming the column of the first integer that float64 cannot hold; `labels` as for infinities."""
-    if inexact_integer(table) is None:
-        return
-    for j in range(table.shape[1]):
-        label = j if labels is None else labels[j]
-        refuse_inexact(table[:, j], f"{name}: column {label!r}", IN_X.integers)
 
 
 def _refuse_infinity(table: Array, labels: Sequence[object] | None, name: str, n_threads: int) -> None:

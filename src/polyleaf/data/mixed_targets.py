@@ -22,6 +22,7 @@ from polyleaf.data.targets import (
     read_indicator,
     read_labels,
     read_targets,
+    refuse_no_rows,
     regression_coding,
 )
 from polyleaf.params.target_specs import TargetSpec
@@ -293,6 +294,7 @@ class _NamedColumns:
             raise ValueError(f"{self.name} has more than one column {label!r}, or one that is not 1-D.")
         if shape[0] != n_rows:
             raise ValueError(f"{called} has {shape[0]} row(s), but its X has {n_rows}.")
+        refuse_no_rows(n_rows, called)
         return column
 
 
@@ -317,12 +319,18 @@ def read_target_columns(
             labels, observed[spec.name] = _read_classes(columns[0], label)
             of_group[spec.name] = read_labels(labels, n_rows, label, warn=warn)
             continue
-        arrays = [_read_numbers(one, label) for one in columns]
+        arrays = [
+            _read_numbers(one, f"column {own!r} of {name}")
+            for own, one in zip(spec.columns, columns, strict=True)
+        ]
         if spec.kind == "regression":
-            values = arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
-            of_group[spec.name] = read_targets(values, n_rows, label)
+            parts = [
+                read_targets(one, n_rows, f"column {own!r} of {name}")
+                for own, one in zip(spec.columns, arrays, strict=True)
+            ]
+            of_group[spec.name] = parts[0] if len(parts) == 1 else np.column_stack(parts)
         else:
-            of_group[spec.name] = read_indicator(np.column_stack(arrays), n_rows, label)
+            of_group[spec.name] = read_indicator(np.column_stack(arrays), n_rows, label, spec.columns)
     return TargetColumns(of_group, observed, table.present, table.kind)
 
 

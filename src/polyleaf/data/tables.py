@@ -247,6 +247,15 @@ def _holds_text(column: Any) -> bool:
     return bool(series.dtype == nw.String)
 
 
+def plain_array(values: object) -> Array:
+    """Return an array-like as an array, in which the cells of lists with text keep their Python types."""
+    array = np.asarray(values)
+    # NumPy makes strings of numbers and NaNs that share a list with strings.
+    if array.dtype.kind in "US" and isinstance(values, list | tuple):
+        return np.asarray(values, dtype=object)
+    return array
+
+
 # --- numbers -----------------------------------------------------------------------------------------------
 
 
@@ -380,10 +389,10 @@ def objects_as_numbers(values: Array, where: str, remedies: Remedies) -> FloatAr
 
 
 def is_missing(cell: object) -> bool:
-    """Whether a cell is None, NaN, or pandas' NA."""
+    """Whether a cell is None, NaN, or pandas' NA or NaT."""
     return (
         cell is None
-        or type(cell).__name__ == "NAType"  # known by name: pandas is no dependency
+        or type(cell).__name__ in ("NAType", "NaTType")  # known by name: pandas is no dependency
         or (isinstance(cell, numbers.Real) and bool(cell != cell))
     )
 

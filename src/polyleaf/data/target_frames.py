@@ -41,11 +41,14 @@ class TargetInput:
         Names of the columns.
     frame : {"pandas", "polars", "pyarrow"} or None
         Which library's frame or column y was.
+    labels : tuple or None
+        What a frame calls its columns: `names`, or what are not all str.
     """
 
     values: object
     names: tuple[str, ...] | None = None
     frame: FrameKind | None = None
+    labels: tuple[Any, ...] | None = None
 
 
 def read_target_input(y: Any, name: str) -> TargetInput:
@@ -60,7 +63,8 @@ def read_target_input(y: Any, name: str) -> TargetInput:
     if kind is not None:
         label = getattr(y, "name", None)
         is_name = isinstance(label, str) and label != ""
-        return TargetInput(column_values(y, kind, name), (str(label),) if is_name else None, kind)
+        own = (str(label),) if is_name else None
+        return TargetInput(column_values(y, kind, name), own, kind, own)
     kind = frame_kind(y)
     if kind is None:
         return TargetInput(y)
@@ -75,7 +79,7 @@ def read_target_input(y: Any, name: str) -> TargetInput:
         values = frame_numbers(table, remedies=IN_Y)
     else:
         values = column_values(table.column(0), kind, f"{name}: column {labels[0]!r}")[:, np.newaxis]
-    return TargetInput(values, names, kind)
+    return TargetInput(values, names, kind, tuple(labels))
 
 
 def column_values(native: Any, kind: FrameKind, where: str) -> Array:

@@ -17,14 +17,14 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.exceptions import DataConversionWarning
 
-from polyleaf.data.exact_integers import refuse_inexact
+from polyleaf.data.exact_integers import refuse_inexact, refuse_inexact_columns
 from polyleaf.data.inputs import Array, FloatArray, as_float64
 from polyleaf.data.remedies import IN_Y
 from polyleaf.data.sparse_formats import compressed
-from polyleaf.data.tables import FrameKind, objects_as_numbers
+from polyleaf.data.tables import FrameKind, is_missing, objects_as_numbers, plain_array
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.params.objectives import TargetKind
-from polyleaf.params.wording import shown
+from polyleaf.params.wording import shown, some_of
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300
@@ -114,8 +114,8 @@ class TargetCoding:
             return replace(y, names=self.names)
         if self.names is not None and self.ndim == 2 and y.names != self.names:
             raise ValueError(
-                f"{name} has the columns {_some(y.names)}, but y had {_some(self.names)} in fit; both must "
-                "have the same names in the same order."
+                f"{name} has the columns {some_of(y.names)}, but y had {some_of(self.names)} in fit; both "
+                "must have the same names in the same order."
             )
         return y
 
@@ -157,11 +157,6 @@ class TargetCoding:
         return self.classes
 
 
-def _some(names: tuple[str, ...]) -> str:
-    more = ", ..." if len(names) > _HOW_MANY_TO_NAME else ""
-    return ", ".join(map(repr, names[:_HOW_MANY_TO_NAME])) + more
-
-
 def regression_coding(y: FloatArray, levels: tuple[float, ...] | None = None) -> TargetCoding:
     """Return the coding of a checked regression target, of which `levels` may name the quantiles wanted."""
     return TargetCoding("regression", 1 if y.ndim == 1 else y.shape[1], y.ndim, levels=levels)
@@ -184,13 +179,13 @@ def classification_coding(y: Array, *, softmax: bool = False, name: str = "y") -
     return TargetCoding("binary" if binary else "multiclass", len(classes), 1, classes)
 
 
-def read_targets(y: object, n_rows: int, name: str = "y", columns: Sequence[str] | None = None) -> FloatArray:
+def read_targets(y: object, n_rows: int, name: str = "y", columns: Sequence[Any] | None = None) -> FloatArray:
     """Return regression targets as float64, 1-D or 2-D, or raise naming the row and column at fault.
 
     NaN is a target that was not observed. Errors call the columns by their names, or by their numbers.
     """
     _refuse_missing_argument(y, name)
-    targets = _measurements(y, name)
+    targets = _measurements(y, name, columns)
     _check_shape(targets, n_rows, name)
     if targets.min() >= -_LARGEST_TARGET and targets.max() <= _LARGEST_TARGET:  # False for a NaN
         return targets
@@ -205,7 +200,9 @@ def read_targets(y: object, n_rows: int, name: str = "y", columns: Sequence[str]
     return targets
 
 
-def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) -> Array:
+def read_labels(
+    y: object, n_rows: int, name: str = "y", columns: Sequence[Any] | None = None, *, warn: bool = False
+) -> Array:
     """Return class labels as a 1-D array of one type, or a 0/1 matrix as it is.
 
     Parameters
@@ -217,6 +214,8 @@ def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) 
         Number of rows of X.
     name : str, default="y"
         What errors call it.
+    columns : sequence or None, default=None
+        What errors call the columns of several labels; None: their numbers.
     warn : bool, default=False
         Whether a column vector is worth a DataConversionWarning.
     """
@@ -227,7 +226,7 @@ def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) 
     labels = label_array(y, name)
     _check_shape(labels, n_rows, name)
     if labels.ndim == 2 and labels.shape[1] > 1:
-        return _checked_indicator(labels, name)
+        return _checked_indicator(labels, name, columns)
     if labels.ndim == 2:
         if warn:
             warnings.warn(
@@ -249,22 +248,22 @@ def read_labels(y: object, n_rows: int, name: str = "y", *, warn: bool = False) 
     return labels if labels.dtype.isnative else labels.astype(labels.dtype.newbyteorder("="))
 
 
-def read_indicator(y: Array, n_rows: int, name: str = "y") -> Array:
+def read_indicator(y: Array, n_rows: int, name: str, columns: Sequence[Any]) -> Array:
     """Return a matrix of 0 and 1, of which NaN is a label that was not observed; also of one column."""
     _check_shape(y, n_rows, name)
-    return _checked_indicator(y, name)
+    return _checked_indicator(y, name, columns)
 
 
 def missing_labels(labels: Array) -> npt.NDArray[np.bool_]:
-    """Return which labels are None, NaN, or pandas' NA."""
+    """Return which labels are None, NaN, or pandas' NA or NaT."""
     if labels.dtype.kind == "f":
         return np.isnan(labels)
     if labels.dtype.kind != "O":
         return np.zeros(len(labels), dtype=bool)
-    return np.fromiter(map(_is_missing, labels.tolist()), dtype=bool, count=len(labels))
+    return np.fromiter(map(is_missing, labels.tolist()), dtype=bool, count=len(labels))
 
 
-def _measurements(y: object, name: str) -> FloatArray:
+def _measurements(y: object, name: str, columns: Sequence[Any] | None) -> FloatArray:
     """Return numbers as float64; text, dates and integers that float64 cannot hold are refused."""
     if scipy.sparse.issparse(y) or np.ma.is_masked(y):
         return as_float64(y, name)
@@ -279,7 +278,10 @@ def _measurements(y: object, name: str) -> FloatArray:
         raise ValueError(f"{name} holds no numbers but text such as {example!r}; {IN_Y.text}")
     if values.dtype.kind in "mM":
         raise ValueError(f"{name} has dtype {values.dtype}; {IN_Y.dates}")
-    refuse_inexact(values, name, IN_Y.integers)
+    if values.ndim == 2:
+        refuse_inexact_columns(values, columns, name, IN_Y.integers)
+    else:
+        refuse_inexact(values, name, IN_Y.integers)
     return as_float64(values, name)
 
 
@@ -297,9 +299,16 @@ def _check_shape(y: Array, n_rows: int, name: str) -> None:
         raise ValueError(
             f"{name} has {len(y)} row(s), but its X has {n_rows}; both must have the same number."
         )
+    refuse_no_rows(n_rows, name)
 
 
-def _place(index: Iterable[int], columns: Sequence[str] | None = None) -> str:
+def refuse_no_rows(n_rows: int, name: str) -> None:
+    """Raise ValueError where y, of as many rows as its X, has none."""
+    if n_rows == 0:
+        raise ValueError(f"{name} has no rows, nor has its X; both must have at least one.")
+
+
+def _place(index: Iterable[int], columns: Sequence[Any] | None) -> str:
     row, *column = index
     return f"row {row}" + "".join(f", column {j if columns is None else repr(columns[j])}" for j in column)
 
@@ -309,10 +318,7 @@ def label_array(y: object, name: str) -> Array:
     if np.ma.is_masked(y):
         raise ValueError(f"{name} is a masked array with masked (missing) entries, which are not allowed.")
     try:
-        labels = np.asarray(y)
-        # NumPy makes strings of numbers and NaNs that share a list with strings.
-        if labels.dtype.kind in "US" and isinstance(y, list | tuple):
-            labels = np.asarray(y, dtype=object)
+        labels = plain_array(y)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be an array of labels: {error}") from error
     if labels.dtype.kind == "c":
@@ -320,7 +326,7 @@ def label_array(y: object, name: str) -> Array:
     return labels.astype(object) if labels.dtype.kind == "T" else labels
 
 
-def _checked_indicator(labels: Array, name: str) -> Array:
+def _checked_indicator(labels: Array, name: str, columns: Sequence[Any] | None) -> Array:
     """Return a matrix of labels, all 0 or 1, or NaN: not observed."""
     many = "1 column" if labels.shape[1] == 1 else f"{labels.shape[1]} columns"
     if labels.dtype.kind not in "biufO":
@@ -338,7 +344,7 @@ def _checked_indicator(labels: Array, name: str) -> Array:
         place = np.argwhere(~right)[0]
         raise ValueError(
             f"{name} has {many}, so it must be a matrix of 0 and 1 (one column per "
-            f"label); got {shown(matrix[tuple(place)])} in {_place(place)}."
+            f"label); got {shown(matrix[tuple(place)])} in {_place(place, columns)}."
         )
     return matrix
 
@@ -353,6 +359,7 @@ def _checked_sparse_indicator(y: Any, n_rows: int, name: str) -> Any:
         raise ValueError(
             f"{name} has {y.shape[0]} row(s), but its X has {n_rows}; both must have the same number."
         )
+    refuse_no_rows(n_rows, name)
     if y.dtype.kind not in "biuf":
         raise ValueError(f"{name} is sparse with dtype {y.dtype}; it must hold 0 and 1.")
     labels = scipy.sparse.csr_array(compressed(y, name), copy=True)
@@ -366,15 +373,6 @@ def _checked_sparse_indicator(y: Any, n_rows: int, name: str) -> Any:
         )
     labels.data = np.ones(len(labels.data), dtype=np.uint8)
     return labels
-
-
-def _is_missing(label: object) -> bool:
-    # pandas' NA and NaT are known by name: pandas is no dependency.
-    return (
-        label is None
-        or type(label).__name__ in ("NAType", "NaTType")
-        or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
-    )
 
 
 def _type_name(kind: type) -> str:
@@ -394,7 +392,7 @@ def _single_type(labels: Array, name: str) -> Array:
     values = labels.tolist()
     kinds = set(map(type, values))
     if any(kind is not str and not issubclass(kind, numbers.Integral) for kind in kinds):
-        missing = next((row for row, label in enumerate(values) if _is_missing(label)), None)
+        missing = next((row for row, label in enumerate(values) if is_missing(label)), None)
         if missing is not None:
             raise ValueError(f"{name} has a missing class label, {shown(values[missing])}, in row {missing}.")
     names = sorted({_type_name(kind) for kind in kinds})

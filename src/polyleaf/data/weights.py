@@ -21,11 +21,9 @@ from polyleaf.data.target_frames import read_target_input
 from polyleaf.data.targets import TargetCoding
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.situation import Situation
-from polyleaf.params.wording import shown
+from polyleaf.params.wording import shown, some_of
 
 Cells = npt.NDArray[np.float32]
-
-_HOW_MANY_TO_NAME = 5
 
 
 @dataclass(frozen=True)
@@ -80,18 +78,19 @@ def _none_if_ones(weight: FloatArray) -> FloatArray | None:
 
 
 def weights_by_name(
-    weight: Any, columns: Sequence[str] | None, name: str, given: Sequence[Any] | None = None
+    weight: Any, columns: Sequence[Any], name: str, given: Sequence[Any] | None = None
 ) -> FloatArray | None:
     """Return weights with one column for each of those of y, in their order.
 
-    Weights without names, and those of rows, are returned as they are, unless `given` has another order.
+    Weights without names, and those of rows, are returned as they are, unless `given` has another order. A
+    frame that numbers its columns from 0 has no names, unless those of y are the same numbers.
 
     Parameters
     ----------
     weight : Any
         As the user gave it; a data frame or a dict of arrays has names.
-    columns : sequence of str or None
-        Of y, as they are used; None: they have no names.
+    columns : sequence
+        Of y, as they are used: their names, of any type; a range where they have none.
     name : str
         What errors call the weights.
     given : sequence or None, default=None
@@ -106,10 +105,12 @@ def weights_by_name(
     if weight is None:
         return None
     values, names = _weight_columns(weight, name)
-    if columns is None or values.ndim != 2:
+    if values.ndim != 2:
         return values
     present = list(columns if given is None else given)
-    if names is None:
+    numbered = names == tuple(range(values.shape[1])) and not isinstance(weight, Mapping)
+    if names is None or (numbered and set(present) != set(names)):
+        names = None
         if len(columns) == values.shape[1] < len(present):  # those of y that are of use
             present = [column for column in present if column in columns]
         names = tuple(present) if len(present) == values.shape[1] else None
@@ -117,11 +118,18 @@ def weights_by_name(
         return values
     wrong = [one for one in names if one not in present]
     missing = [one for one in columns if one not in names]
-    if wrong or missing:
-        said = [f"it has {_named(wrong)}, which y does not have"] if wrong else []
-        said += [f"it lacks {_named(missing)}"] if missing else []
+    if isinstance(columns, range) and len(columns) != len(names):
+        return values  # whose shape is wrong
+    if wrong and isinstance(columns, range):
         raise ValueError(
-            f"{name} must have a column for each column of y, with the same names ({_named(columns)}), in "
+            f"{name} has the columns {some_of(names)}, but those of y have no names to match them with; give "
+            "y the same names, or the weights as an array in the order of y."
+        )
+    if wrong or missing:
+        said = [f"it has {some_of(wrong)}, which y does not have"] if wrong else []
+        said += [f"it lacks {some_of(missing)}"] if missing else []
+        raise ValueError(
+            f"{name} must have a column for each column of y, with the same names ({some_of(columns)}), in "
             f"any order; {', and '.join(said)}."
         )
     return values[:, [names.index(column) for column in columns]]
@@ -131,7 +139,7 @@ def _weight_columns(weight: Any, name: str) -> tuple[FloatArray, tuple[Any, ...]
     """Return weights as an array, and the names of their columns."""
     if not isinstance(weight, Mapping):
         taken = read_target_input(weight, name)
-        return as_float64(taken.values, name), taken.names
+        return as_float64(taken.values, name), taken.labels
     if not weight:
         raise ValueError(f"{name} is an empty dict; it must have a column for each column of y.")
     parts = [as_float64(one, f"{name}[{label!r}]") for label, one in weight.items()]
@@ -139,11 +147,6 @@ def _weight_columns(weight: Any, name: str) -> tuple[FloatArray, tuple[Any, ...]
         if one.shape != (len(parts[0]),):
             raise ValueError(f"{name}[{label!r}] has shape {one.shape}; all columns must be of one length.")
     return np.column_stack(parts), tuple(weight)
-
-
-def _named(names: Sequence[Any]) -> str:
-    more = ", ..." if len(names) > _HOW_MANY_TO_NAME else ""
-    return ", ".join(map(repr, names[:_HOW_MANY_TO_NAME])) + more
 
 
 def check_cell_weights(weight: object, y: Array, name: str) -> FloatArray | None:
@@ -263,7 +266,7 @@ def _times_groups(class_weight: Any, y: Array, coding: MixedCoding, weight: Floa
     for name in each:
         if name not in names:
             raise ValueError(
-                f"class_weight has {name!r}, but the groups of classes and labels are {_named(names)}."
+                f"class_weight has {name!r}, but the groups of classes and labels are {some_of(names)}."
             )
     cells = np.ones(y.shape)
     if weight is not None:

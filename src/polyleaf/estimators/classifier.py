@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import ClassWeight
 from polyleaf.estimators.base import BasePolyleaf
-from polyleaf.estimators.prediction import decided, probabilities, raw_blocks
+from polyleaf.estimators.prediction import decided, probabilities, raw_blocks, read_observed
 from polyleaf.estimators.targets import ClassTargets, EvalMetric, Objective
 from polyleaf.metrics import make_metrics
 from polyleaf.metrics.ranking import best_columns
@@ -277,7 +278,10 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         """
         X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
         if self._coding_of_fit().kind != "multilabel" or scipy.sparse.issparse(y):
-            return float(super().score(X, y, sample_weight))
+            predicted = self.predict(X)
+            targets = self._targets(self.get_params(deep=False))
+            y, weight = read_observed(y, sample_weight, predicted.shape[0], targets, self._coding)
+            return float(accuracy_score(y, predicted, sample_weight=weight))
         prediction = self.predict(X, sparse=False).astype(np.float64)
         (accuracy,) = make_metrics("accuracy", default="accuracy", kind=self._coding.kind)
         labels, weight = self._observed(y, sample_weight, len(prediction))

@@ -11,10 +11,9 @@ from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.mixed_targets import CodedGroup, MixedCoding, make_table
 from polyleaf.data.tables import frame_kind
-from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.weights import GroupClassWeight
 from polyleaf.estimators.base import BasePolyleaf
-from polyleaf.estimators.prediction import decided, probabilities, score_of_group
+from polyleaf.estimators.prediction import decided, observed, probabilities, score_of_group
 from polyleaf.estimators.target_groups import GroupedTargets
 from polyleaf.estimators.targets import EvalMetric
 from polyleaf.losses import make_link
@@ -242,11 +241,7 @@ class PolyleafMixed(BasePolyleaf):
             group.name: {"kind": group.coding.kind, "columns": group.columns} for group in coding.groups
         }
         targets = GroupedTargets({"targets": groups})
-        values = targets.read(y, len(raw), "y", warn=False)
-        values, weight = targets.weighed(
-            values, sample_weight, "sample_weight", targets.columns(TargetInput(y))
-        )
-        codes = coding.encode(values)
+        codes, weight = observed(y, sample_weight, len(raw), targets, coding)
         scores = [
             score_of_group(
                 group,

@@ -90,10 +90,17 @@ def observed(
     y: Any, sample_weight: Any, n_rows: int, targets: Targets, coding: TargetCoding
 ) -> tuple[Any, FloatArray | None]:
     """Return coded targets, and weights that are 0 where a target was not observed."""
+    values, weight = read_observed(y, sample_weight, n_rows, targets, coding)
+    return coding.encode(values), weight
+
+
+def read_observed(
+    y: Any, sample_weight: Any, n_rows: int, targets: Targets, coding: TargetCoding
+) -> tuple[Any, FloatArray | None]:
+    """Return the same before targets are coded: there may be classes that were not seen in ``fit``."""
     target = coding.named(targets.take_apart(y, "y"), "y")
     values = targets.read(target.values, n_rows, "y", warn=False)
-    values, weight = targets.weighed(values, sample_weight, "sample_weight", targets.columns(target))
-    return coding.encode(values), weight
+    return targets.weighed(values, sample_weight, "sample_weight", targets.columns(target))
 
 
 def score_of_group(

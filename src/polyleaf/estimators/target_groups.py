@@ -49,12 +49,13 @@ class GroupedTargets(Targets):
         return read_target_columns(y, self._specs(), n_rows, name, warn=warn)
 
     def weighed(
-        self, y: TargetColumns, weight: object, name: str, columns: Sequence[str] | None
+        self, y: TargetColumns, weight: object, name: str, columns: Sequence[Any] | None
     ) -> tuple[TargetColumns, FloatArray | None]:
         """Return the columns without missing values, and the weights of rows or cells.
 
         Weights of cells are matched by name; without names they are in the order of y.
         """
+        assert columns is not None
         numbers = y.numbers()
         by_name = weights_by_name(weight, columns, name, y.present)
         numbers, weights = set_unobserved_aside(numbers, check_cell_weights(by_name, numbers, name))

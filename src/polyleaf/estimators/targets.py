@@ -37,29 +37,31 @@ class Targets(ABC):
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._params = params
-        self._columns: tuple[str, ...] | None = None  # of the y taken apart last, for errors
+        self._columns: tuple[Any, ...] | None = None  # of the y taken apart last, for errors
 
     def take_apart(self, y: object, name: str) -> TargetInput:
         """Return y taken apart: its values, and what its columns are called."""
         target = read_target_input(y, name)
-        self._columns = target.names
+        self._columns = target.labels
         return target
 
-    def columns(self, target: TargetInput) -> Sequence[str] | None:
+    def columns(self, target: TargetInput) -> Sequence[Any] | None:
         """Return what errors call the columns of y; None: their numbers."""
-        return target.names
+        return target.labels if target.names is None else target.names
 
     @abstractmethod
     def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> Any:
         """Return y checked, as an array, before rows without weight are dropped."""
 
     def weighed(
-        self, y: Any, weight: object, name: str, columns: Sequence[str] | None
+        self, y: Any, weight: object, name: str, columns: Sequence[Any] | None
     ) -> tuple[Any, FloatArray | None]:
         """Return y without missing values, and the weights of rows or cells, which errors call by `name`.
 
         Weights with names are matched with those of the columns of y.
         """
+        if columns is None:
+            columns = range(1 if y.ndim == 1 else y.shape[1])
         return set_unobserved_aside(y, check_cell_weights(weights_by_name(weight, columns, name), y, name))
 
     @abstractmethod
@@ -128,7 +130,7 @@ class ClassTargets(Targets):
 
     def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> Array:
         """Return y as labels of one type, or as a matrix of 0 and 1."""
-        return read_labels(y, n_rows, name, warn=warn)
+        return read_labels(y, n_rows, name, self._columns, warn=warn)
 
     def learn_coding(self, y: Array) -> TargetCoding:
         """Return the classes, or how many labels there are."""

@@ -68,7 +68,12 @@ def write_model(path: str | os.PathLike[str], model: SavedModel) -> None:
     _check_readable(content, arrays)
     start, stop = place.span(1)
     content[start:stop] = hashlib.sha256(content).hexdigest().encode()
-    write_atomically(target, content)
+    try:
+        write_atomically(target, content)
+    except OSError as error:  # which may name the file beside the target, or none
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, path_text(path)) from error
 
 
 def _check_readable(content: bytearray, arrays: Mapping[str, Array]) -> None:

@@ -66,7 +66,8 @@ def write_atomically(target: Path, content: bytes | bytearray) -> None:
     it by an error, nor by a signal that ends the process while its main thread is writing.
     """
     before = os.stat(target) if target.exists() else None
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    # Its length does not depend on that of the target's name, which may be as long as the disk allows.
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     with _removed_when_ended(temporary):
         try:
             # Until it has the mode of the file it replaces, it is nobody else's to read.

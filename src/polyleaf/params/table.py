@@ -42,6 +42,12 @@ from polyleaf.params.situation import Situation
 from polyleaf.params.target_specs import TargetSpecs
 
 EstimatorKind = Literal["regressor", "classifier", "mixed"]
+# What errors call them, where they say whose a parameter is.
+_OWNERS: dict[EstimatorKind, str] = {
+    "regressor": "the regressor",
+    "classifier": "the classifier",
+    "mixed": "PolyleafMixed",
+}
 
 DEFAULT_SKETCH_SIZE = 5
 # What "auto" stands for; docs/convergence.md has the measurements behind it.
@@ -548,9 +554,16 @@ def unknown_parameter(name: str, kind: EstimatorKind, allowed: Iterable[str]) ->
     meant = meant_by(name, known)
     if meant is not None:
         return f"{name!r} is not a parameter of the {kind}; did you mean `{meant}`?"
-    elsewhere = next((row.estimators for row in PARAMETERS if row.name == name), ())
-    if elsewhere:
-        return f"{name!r} is not a parameter of the {kind}, but of the {' and the '.join(elsewhere)}."
+    if kind == "mixed" and name in ("objective", *LOSS_PARAMETERS):
+        entries = ", ".join(f"{key!r}: ..." for key in dict.fromkeys(("objective", name)))
+        return (
+            f"{name!r} is not a parameter of the {kind}, but of each group of targets: give it in `targets`, "
+            f"as in targets={{'price': {{{entries}}}}}."
+        )
+    owners = {owner for row in PARAMETERS if row.name == name for owner in row.estimators}
+    if owners:
+        elsewhere = " and ".join(words for owner, words in _OWNERS.items() if owner in owners)
+        return f"{name!r} is not a parameter of the {kind}, but of {elsewhere}."
     return f"{name!r} is not a parameter of the {kind}; allowed are {', '.join(known)}."
 
 

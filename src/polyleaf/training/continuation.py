@@ -17,9 +17,7 @@ from polyleaf.params.combinations import refused
 from polyleaf.params.settings import Settings
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import EstimatorKind
-from polyleaf.params.wording import shown
-
-_HOW_MANY_TO_NAME = 5
+from polyleaf.params.wording import shown, some_of
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ class Start:
         if settings.base_score is not None and not np.array_equal(settings.base_score, forest.base_score):
             raise ValueError(
                 f"{source}: base_score={shown(params['base_score'])}, but the base score of the model is "
-                f"{_some(forest.base_score.tolist())}."
+                f"[{some_of(forest.base_score.tolist())}]."
             )
         if is_sparse and np.any(forest.base_score != 0):
             raise refused(Situation(sparse_labels=True, first_score=True, words={"source": source}))
@@ -146,8 +144,3 @@ class Start:
                 f"{self.forest.n_rounds - self.init_rounds} rounds done already; it counts these, too."
             )
         return replace(settings, n_estimators=total, seed=settings.seed if self.seed is None else self.seed)
-
-
-def _some(values: Sequence[object]) -> str:
-    more = ", ..." if len(values) > _HOW_MANY_TO_NAME else ""
-    return f"[{', '.join(map(repr, values[:_HOW_MANY_TO_NAME]))}{more}]"
