@@ -69,7 +69,8 @@ def outcome_of(path: Path, origin: Seed, number: int) -> str:
 
 
 def use(model: Any, rng: np.random.Generator, path: Path) -> None:
-    """Do with a model all that needs no more than a table."""
+    """Do with a model all that needs no more than a table; a file may ask for a GPU that is not there."""
+    model.set_params(device="cpu")
     repr(model)
     model.save_model(path)
     load_model(path)
@@ -111,7 +112,7 @@ def table_for(model: Any, n_rows: int, rng: np.random.Generator) -> Any:
     frame = pd.DataFrame(columns)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
-        frame.columns = names
+        frame.columns = pd.Index(names, dtype=object)  # that of text takes no lone surrogate
     return frame if names is not None or model._categories else frame.to_numpy(dtype=float)
 
 

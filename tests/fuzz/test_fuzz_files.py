@@ -91,7 +91,23 @@ def equal_words(page, arrays):
     page["classes"]["values"] = ["a", "a\0", "b"]
 
 
+def a_feature_twice(page, arrays):
+    """No frame could be predicted."""
+    page["feature_names"][1] = page["feature_names"][0]
+
+
+def a_lone_surrogate(page, arrays):
+    page["feature_names"][0] = "\ud800"
+
+
+def a_gpu(page, arrays):
+    page["params"]["device"] = "cuda"
+
+
 NAMED = {
+    "a_feature_twice": ("names", a_feature_twice, "feature_names are not .* distinct words"),
+    "a_lone_surrogate": ("names", a_lone_surrogate, None),
+    "a_gpu": ("one target", a_gpu, None),
     "wrapping_trees": ("one target", wrapping_trees, "begins outside"),
     "values_of_a_split": ("sparse labels", values_of_a_split, "a split has values"),
     "many_threads": ("one target", many_threads, None),

@@ -159,7 +159,7 @@ def read_page(page: Mapping[str, Any], arrays: Mapping[str, Array]) -> SavedMode
         forest=forest,
         coding=coding,
         loss=_loss(page, coding),
-        feature_names=_feature_names(page, forest.n_features),
+        feature_names=_distinct_words(page.get("feature_names"), forest.n_features, "feature_names"),
         categories=_categories(page, forest),
         best_iteration=best_iteration,
         evals_result=_evals_result(page),
@@ -210,16 +210,20 @@ def _coding(page: Mapping[str, Any], estimator: EstimatorKind, least_labels: int
 
 def _target_names(target: Mapping[str, Any], n_columns: int) -> tuple[str, ...] | None:
     """Return the names of the targets; files of earlier versions have none."""
-    names = target.get("names")
+    return _distinct_words(target.get("names"), n_columns, "target names")
+
+
+def _distinct_words(names: Any, count: int, what: str) -> tuple[str, ...] | None:
+    """Return so many names, no two of them equal; None: there are none."""
     if names is None:
         return None
     if (
         type(names) is not list
-        or len(names) != n_columns
+        or len(names) != count
         or any(type(name) is not str for name in names)
-        or len(set(names)) < n_columns
+        or len(set(names)) < count
     ):
-        raise ValueError(f"its target names are not {n_columns} distinct words.")
+        raise ValueError(f"its {what} are not {count} distinct words.")
     return tuple(names)
 
 
@@ -324,15 +328,6 @@ def _categories(page: Mapping[str, Any], forest: Forest) -> dict[int, CategoryVa
     if not set(forest.categorical_features()) <= set(found):
         raise ValueError("a split tells categories apart of which there are none.")
     return found
-
-
-def _feature_names(page: Mapping[str, Any], n_features: int) -> tuple[str, ...] | None:
-    names = page.get("feature_names")
-    if names is None:
-        return None
-    if type(names) is not list or len(names) != n_features or any(type(name) is not str for name in names):
-        raise ValueError(f"its feature_names are not {n_features} words.")
-    return tuple(names)
 
 
 def _evals_result(page: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
