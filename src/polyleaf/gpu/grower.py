@@ -13,11 +13,11 @@ from polyleaf.gpu.leaves import LeafFiller, Leaves
 from polyleaf.gpu.levels import LevelGrower
 from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import Layout, Shape, plan_histograms
-from polyleaf.gpu.quantize import GradientGrids, Quantizer, check_problems, layout_of
+from polyleaf.gpu.quantize import Quantizer, check_problems, layout_of
 from polyleaf.gpu.runtime import cupy, free_memory
 from polyleaf.gpu.structs import Record
-from polyleaf.gpu.sums import constant_grids
-from polyleaf.growth.contract import LeafGradients, Task
+from polyleaf.gpu.sums import WeightedRows, constant_grids
+from polyleaf.growth.contract import Task
 from polyleaf.growth.tree import Tree
 
 
@@ -78,25 +78,22 @@ class GpuGrower:
         layout = layout_of(splits, task.split_weight, self._settings.min_child_weight)
         levels = self._level_grower(layout, gradients.gradient.shape[1])
         levels.begin(None if sample.rows is None else cupy().asarray(sample.rows))
-        grids = self._grids(gradients, task.weight)
-        same = splits.gradient is gradients.gradient and splits.hessian is gradients.hessian_array
-        of_splits = (
-            grids
-            if same and sample.weight is None
-            else GradientGrids.of(splits.gradient, splits.hessian, split_weight)
-        )
-        payload = self._quantizer.make(
-            splits, layout, task.split_weight, split_weight, levels.problems, of_splits
-        )
+        rows = WeightedRows(gradients.gradient, gradients.hessian_array, weight)
+        grids = self._grids(rows, gradients.hessian_rule, task.weight)
+        of_splits = (rows, grids)
+        same = splits.gradient is rows.gradient and splits.hessian is rows.hessian
+        if not same or split_weight is not rows.weight:
+            sketched = WeightedRows(splits.gradient, splits.hessian, split_weight)
+            of_splits = (sketched, sketched.grids())
+        payload = self._quantizer.make(*of_splits, splits, layout, task.split_weight, levels.problems)
         found = levels.visit(payload, self._alpha(splits.unit, payload), task.features.mask)
         check_problems(found.problems)
         visited = _core.VisitedTree(self._matrix.table, found.nodes, self._settings.max_leaves)
         leaves = Leaves(self._matrix, visited, found.rows, visited.leaf_rows())
         if sample.weight is not None:
             leaves = leaves.of_all_rows()
-        of_leaves = self._leaf_grids(grids, gradients.gradient.shape[1])
         filled = self._filler.fill(
-            leaves, gradients, weight, task.learning_rate, of_leaves, plain=self._plain_sums
+            leaves, rows, gradients, task.learning_rate, self._leaf_grids(grids), plain=self._plain_sums
         )
         outside = sample.rows is not None and sample.weight is None  # rows that no leaf holds yet
         if raw is not None and not outside:
@@ -128,20 +125,19 @@ class GpuGrower:
             self._weight_grid = cupy().asarray(0 * grid if self._plain_sums else grid)
         return self._weight[1]
 
-    def _grids(self, gradients: LeafGradients, weight: FloatArray | None) -> GradientGrids:
-        """Return the grids of a leaf's sums, as the CPU chooses them (quantize/bounds.hpp)."""
-        if gradients.hessian_rule == "itself":
-            on_device = self._weight_on_device(weight)
-            return GradientGrids.of(gradients.gradient, gradients.hessian_array, on_device)
-        n_rows, n_outputs = gradients.gradient.shape
+    def _grids(self, rows: WeightedRows, hessian_rule: str, weight: FloatArray | None) -> Any:
+        """Return the grids of a leaf's sums, (kinds, 2, outputs), as the CPU does (quantize/bounds.hpp)."""
+        if hessian_rule == "itself":
+            return rows.grids()
         largest = 1.0 if weight is None else float(weight.max())
-        constant = self._constant_grids.on_device(constant_grids(largest, n_rows, n_outputs))
-        return GradientGrids(constant, constant)
+        constant = constant_grids(largest, *rows.gradient.shape)
+        return self._constant_grids.on_device(np.stack([constant, constant]))
 
-    def _leaf_grids(self, grids: GradientGrids, n_outputs: int) -> Record:
+    def _leaf_grids(self, grids: Any) -> Record:
         """Return the grids of the sums of leaves; those that round nothing away where sums are plain."""
-        used = GradientGrids.zeros(n_outputs) if self._plain_sums else grids
-        return Record("LeafGrids", gradient=used.gradient, hessian=used.hessian, weight=self._weight_grid)
+        used = cupy().zeros_like(grids) if self._plain_sums else grids
+        hessian = used[1] if len(used) > 1 else None
+        return Record("LeafGrids", gradient=used[0], hessian=hessian, weight=self._weight_grid)
 
     def _level_grower(self, layout: Layout, n_outputs: int) -> LevelGrower:
         if self._levels is None or self._levels[0] != layout:

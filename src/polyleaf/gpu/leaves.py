@@ -12,10 +12,9 @@ from polyleaf.data.inputs import FloatArray
 from polyleaf.gpu.kept import Kept
 from polyleaf.gpu.matrix import DeviceMatrix
 from polyleaf.gpu.memory import LEAF_CHUNK
-from polyleaf.gpu.quantize import gradients_record
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
 from polyleaf.gpu.structs import Record, fields_of
-from polyleaf.gpu.sums import row_stride
+from polyleaf.gpu.sums import WeightedRows, row_stride
 from polyleaf.gpu.tree_state import CHUNK
 from polyleaf.growth.contract import LeafGradients
 
@@ -115,8 +114,8 @@ class LeafFiller:
     def fill(
         self,
         leaves: Leaves,
+        rows: WeightedRows,
         gradients: LeafGradients,
-        weight: Any,
         learning_rate: float,
         grids: Record,
         *,
@@ -128,10 +127,10 @@ class LeafFiller:
         ----------
         leaves : Leaves
             Whose rows are summed.
+        rows : WeightedRows
+            Gradients, Hessians and weights of all rows.
         gradients : LeafGradients
-            Of CuPy arrays.
-        weight : float64 CuPy array of shape (rows,) or None
-            Weights of the rows.
+            The same gradients, and what else belongs to them.
         learning_rate : float
             Factor of the values.
         grids : Record
@@ -140,7 +139,7 @@ class LeafFiller:
             Whether these round nothing away: rows are then added one after the other.
         """
         cp = cupy()
-        d = gradients.gradient.shape[1]
+        d = rows.gradient.shape[1]
         width = min(128, blocks(d, 32) * 32)
         threads = width if plain else _TEAMS * width
         sums = cp.empty((leaves.n_chunks, 2, 2 * d + 1))
@@ -150,7 +149,7 @@ class LeafFiller:
             threads,
             leaves.chunks,
             leaves.rows,
-            gradients_record(gradients.gradient, gradients.hessian_array, weight),
+            rows.record,
             _core.TERMS[gradients.hessian_rule],
             width,
             grids,

@@ -14,7 +14,7 @@ from polyleaf.gpu.kept import Kept
 from polyleaf.gpu.memory import Layout
 from polyleaf.gpu.runtime import blocks, cupy, kernel, launch
 from polyleaf.gpu.structs import Record, constant
-from polyleaf.gpu.sums import Columns, float_rows
+from polyleaf.gpu.sums import WeightedRows
 from polyleaf.growth.contract import SplitGradients
 
 _THREADS = 256
@@ -25,26 +25,6 @@ def layout_of(splits: SplitGradients, weight: FloatArray | None, min_child_weigh
     diagonal = splits.hessian is not None
     shared = not diagonal and (splits.curvature is not None or weight is not None)
     return Layout(splits.gradient.shape[1], diagonal, shared or (diagonal and min_child_weight > 0))
-
-
-@dataclass(frozen=True)
-class GradientGrids:
-    """Grids of the sums of gradients and Hessians, of shape (2, outputs); None: there are no Hessians."""
-
-    gradient: Any
-    hessian: Any
-
-    @classmethod
-    def zeros(cls, n_outputs: int) -> GradientGrids:
-        """Return grids that round nothing away: plain sums."""
-        grids = cupy().zeros((2, n_outputs))
-        return cls(grids, grids)
-
-    @classmethod
-    def of(cls, gradient: Any, hessian: Any, weight: Any) -> GradientGrids:
-        """Return those of the largest terms."""
-        of_hessian = None if hessian is None else Columns(hessian, weight).grids()
-        return cls(Columns(gradient, weight).grids(), of_hessian)
 
 
 @dataclass
@@ -86,19 +66,6 @@ def check_problems(problems: int) -> None:
         raise ValueError("the mean Hessian of a row is negative: it cannot stand for all outputs")
 
 
-def gradients_record(gradient: Any, hessian: Any, weight: Any) -> Record:
-    """Return gradients, Hessians and weights of rows as kernels take them."""
-    n_rows, n_outputs = gradient.shape
-    return Record(
-        "Gradients",
-        gradient=float_rows(gradient),
-        hessian=float_rows(hessian),
-        weight=weight,
-        n_rows=n_rows,
-        n_outputs=n_outputs,
-    )
-
-
 class Quantizer:
     """Makes payloads, and keeps their memory from round to round.
 
@@ -119,54 +86,49 @@ class Quantizer:
 
     def make(
         self,
+        rows: WeightedRows,
+        grids: Any,
         splits: SplitGradients,
         layout: Layout,
         weight: FloatArray | None,
-        weight_on_device: Any,
         problems: Any,
-        grids: GradientGrids,
     ) -> Payload:
         """Return the payload of what splits are found on.
 
         Parameters
         ----------
+        rows : WeightedRows
+            Gradients, Hessians and weights on the device.
+        grids : float64 CuPy array of shape (kinds, 2, outputs)
+            Of their sums.
         splits : SplitGradients
-            Of CuPy arrays.
+            The same gradients, and what else belongs to them.
         layout : Layout
             Its channels.
-        weight, weight_on_device : float64 ndarray and CuPy array of shape (rows,), or None
-            Weights of the rows, in both places.
+        weight : float64 ndarray of shape (rows,), or None
+            The weights on the host.
         problems : int32 CuPy array of one number
             Bits are set where something is wrong with the gradients; see `check_problems`.
-        grids : GradientGrids
-            Of these gradients and Hessians.
         """
         cp = cupy()
-        gradient = splits.gradient
-        n_rows, k = gradient.shape
+        n_rows, k = rows.gradient.shape
         limit, weight_grid, unit_of_weights, at_random = self._weight_grid(splits, weight)
-        factor = self._buffer("factor", k)
         gain_weight = self._gain_weight.on_device(splits.gain_weight)
         rules = Record("UnitRules", limit=limit, weight_unit=weight_grid, gain_weight=gain_weight)
-
-        def units(what: str, values: Any, grids: Any, **options: Any) -> tuple[Any, Any]:
-            columns = Columns(values, weight_on_device)
-            return self._units(what, columns, grids, rules, problems, **options)
-
-        gradient_unit, gradient_scale = units("gradients", gradient, grids.gradient, factor=factor)
-        hessian_unit, hessian_scale = gradient_unit, None  # of which there are none
-        if splits.hessian is not None:
-            hessian_unit, hessian_scale = units("Hessians", splits.hessian, grids.hessian)
+        factor = self._buffer("factor", k)
+        parts = rows.sums(grids)
+        unit, scale = self._units("gradients", parts, None, rules, factor, problems)
         weight_unit = weight_scale = self._one
         curvature: Any = splits.curvature
         if layout.weighted and layout.diagonal:  # for min_child_weight
-            curvature = GpuArrays().row_sums(splits.hessian, np.full(k, 1 / k), "itself")
+            curvature = GpuArrays().row_sums(rows.hessian, np.full(k, 1 / k), "itself")
             curvature = curvature.astype(cp.float32)
         if curvature is not None:
+            column = WeightedRows(curvature[:, np.newaxis], None, rows.weight)
             # Only what stands for the Hessian must not be negative.
-            column = curvature[:, np.newaxis]
-            of_column = Columns(column, weight_on_device).grids()
-            weight_unit, weight_scale = units("weights", column, of_column, positive=not layout.diagonal)
+            least = None if layout.diagonal else cp.empty((column.n_parts, 1), dtype=cp.float32)
+            parts = column.sums(column.grids(), least)
+            weight_unit, weight_scale = self._units("weights", parts, least, rules, None, problems)
         elif layout.weighted:
             weight_unit = self._buffer("unit of weights", 1)
             weight_scale = self._buffer("scale of weights", 1)
@@ -174,8 +136,8 @@ class Quantizer:
             weight_scale.fill(weight_grid / unit_of_weights)
         scales = Record(
             "Scales",
-            gradient=gradient_scale,
-            hessian=hessian_scale,
+            gradient=scale[:k],
+            hessian=scale[k:],
             shared=weight_scale,
             weight=1.0 / weight_grid,
         )
@@ -187,48 +149,33 @@ class Quantizer:
             kernel("gradients.cuh", "quantize"),
             (blocks(n_rows * layout.n_channels, _THREADS),),
             _THREADS,
-            gradients_record(gradient, splits.hessian, weight_on_device),
+            rows.record,
             curvature,
             scales,
             layout.record,
             at_random,
             self._data,
         )
-        return Payload(layout, self._data, gradient_unit, factor, hessian_unit, weight_unit)
+        # Without Hessians nobody reads their units.
+        hessian_unit = unit[:k] if rows.hessian is None else unit[k:]
+        return Payload(layout, self._data, unit[:k], factor, hessian_unit, weight_unit)
 
     def _units(
-        self,
-        what: str,
-        columns: Columns,
-        grids: Any,
-        rules: Record,
-        problems: Any,
-        *,
-        factor: Any = None,
-        positive: bool = False,
+        self, what: str, parts: Any, least: Any, rules: Record, factor: Any, problems: Any
     ) -> tuple[Any, Any]:
-        """Return unit and scale of each column; see `make`.
+        """Return unit and scale of each column, from partial sums; of gradients, then of Hessians.
 
-        `factor`: where the weights of squares in the score are written. `positive`: a number below 0 is a
-        problem.
+        `least`: smallest numbers, of which none may be negative. `factor`: where the weights of squares in
+        the score are written.
         """
-        cp = cupy()
-        n = columns.values.shape[1]
-        least = cp.empty((columns.n_parts, n), dtype=cp.float32) if positive else None
-        parts = columns.sums(grids, least)
-        unit, scale = self._buffer(f"unit of {what}", n), self._buffer(f"scale of {what}", n)
-        launch(
-            kernel("gradients.cuh", "choose_units"),
-            (n,),
-            32,
-            parts,
-            least,
-            len(parts),
-            n,
-            rules,
-            Record("Units", unit=unit, scale=scale, factor=factor),
-            problems,
+        n_kinds, n_parts, _, n = parts.shape
+        unit, scale = (
+            self._buffer(f"unit of {what}", n_kinds * n),
+            self._buffer(f"scale of {what}", n_kinds * n),
         )
+        units = Record("Units", unit=unit, scale=scale, factor=factor)
+        choose = kernel("gradients.cuh", "choose_units")
+        launch(choose, (n, n_kinds), 32, parts, least, n_parts, n, rules, units, problems)
         return unit, scale
 
     def _buffer(self, name: str, size: int) -> Any:

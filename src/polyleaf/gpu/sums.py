@@ -27,77 +27,90 @@ def float_rows(values: Any) -> Record:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Columns of an array of which magnitudes or squares are summed, times the weights of the rows.
+class WeightedRows:
+    """Gradients of rows, their Hessians where there are any, and the weights of the rows.
 
     Attributes
     ----------
-    values : float32 CuPy array of shape (rows, outputs)
-        The terms.
+    gradient : float32 CuPy array of shape (rows, outputs)
+        Or other numbers.
+    hessian : float32 CuPy array of the same shape, or None
+        The second kind of numbers.
     weight : float64 CuPy array of shape (rows,) or None
-        Weight of each row.
+        Weight of each row; None: 1.
     squares : bool, default=False
         Whether squares are summed; else magnitudes.
     """
 
-    values: Any
+    gradient: Any
+    hessian: Any
     weight: Any
     squares: bool = False
 
-    def grids(self) -> Any:
-        """Return the grids of the sums, of shape (2, outputs), from the largest term of each."""
-        cp = cupy()
-        n_rows, n_outputs = self.values.shape
-        parts = cp.empty((self.n_parts, n_outputs))
-        self._launch("largest_columns", parts)
-        grids = cp.empty((2, n_outputs))
-        choose = kernel("gradients.cuh", "choose_grids")
-        launch(choose, (n_outputs,), 32, parts, len(parts), n_outputs, float(n_rows), grids)
-        return grids
-
-    def sums(self, grids: Any, least: Any = None) -> Any:
-        """Return partial sums, both parts of each, of shape (parts, 2, outputs).
-
-        `least` is an array of shape (parts, outputs) for the smallest values.
-        """
-        parts = cupy().empty((self.n_parts, 2, self.values.shape[1]))
-        self._launch("sum_columns", grids, parts, least)
-        return parts
+    @property
+    def n_kinds(self) -> int:
+        """1, or 2 with Hessians."""
+        return 1 if self.hessian is None else 2
 
     @property
     def n_parts(self) -> int:
         """Number of partial sums."""
-        return blocks(len(self.values), COLUMN_CHUNK)
+        return blocks(len(self.gradient), COLUMN_CHUNK)
 
     @cached_property
-    def _record(self) -> Record:
-        n_rows, n_outputs = self.values.shape
+    def record(self) -> Record:
+        """The rows as kernels take them."""
+        n_rows, n_outputs = self.gradient.shape
         return Record(
-            "Columns",
-            rows=float_rows(self.values),
+            "Gradients",
+            gradient=float_rows(self.gradient),
+            hessian=float_rows(self.hessian),
             weight=self.weight,
             n_rows=n_rows,
             n_outputs=n_outputs,
-            squares=self.squares,
-            rows_per_block=COLUMN_CHUNK,
         )
 
+    def grids(self) -> Any:
+        """Return the grids of the sums, of shape (kinds, 2, outputs), from the largest term of each."""
+        cp = cupy()
+        n_rows, n_outputs = self.gradient.shape
+        parts = cp.empty((self.n_kinds, self.n_parts, n_outputs))
+        self._launch("largest_columns", parts)
+        grids = cp.empty((self.n_kinds, 2, n_outputs))
+        grid = (n_outputs, self.n_kinds)
+        choose = kernel("gradients.cuh", "choose_grids")
+        launch(choose, grid, 32, parts, self.n_parts, n_outputs, float(n_rows), grids)
+        return grids
+
+    def sums(self, grids: Any, least: Any = None) -> Any:
+        """Return partial sums, both parts of each, of shape (kinds, parts, 2, outputs).
+
+        `least` is an array of shape (parts, outputs) for the smallest gradients.
+        """
+        parts = cupy().empty((self.n_kinds, self.n_parts, 2, self.gradient.shape[1]))
+        self._launch("sum_columns", grids, parts, least)
+        return parts
+
+    @cached_property
+    def _columns(self) -> Record:
+        return Record("Columns", terms=self.record, squares=self.squares, rows_per_block=COLUMN_CHUNK)
+
     def _launch(self, name: str, *arguments: Any) -> None:
-        """Run a kernel with a thread per output and a block per chunk of the rows."""
-        n_outputs = self.values.shape[1]
+        """Run a kernel with a thread per output and a block per kind and chunk of the rows."""
+        n_outputs = self.gradient.shape[1]
         threads = min(128, blocks(n_outputs, 32) * 32)
-        grid = (self.n_parts, blocks(n_outputs, threads))
-        launch(kernel("gradients.cuh", name), grid, threads, self._record, *arguments)
+        grid = (self.n_parts, blocks(n_outputs, threads), self.n_kinds)
+        launch(kernel("gradients.cuh", name), grid, threads, self._columns, *arguments)
 
 
 def constant_grids(largest: float, n_rows: int, n_outputs: int) -> FloatArray:
-    """Return the grids of sums over the rows of terms that are at most `largest`, on the host."""
+    """Return grids of sums over the rows of terms that are at most `largest`, (2, outputs), on the host."""
     coarse, fine = _core.sum_grid(largest, float(n_rows))
     return np.repeat([[coarse], [fine]], n_outputs, axis=1)
 
 
 def column_squares(values: Any, weight: Any) -> FloatArray:
     """Return, per output, the sum over the rows of weighted squares, on the host."""
-    columns = Columns(values, weight, squares=True)
-    coarse, fine = columns.sums(columns.grids()).get().sum(axis=0)
+    rows = WeightedRows(values, None, weight, squares=True)
+    coarse, fine = rows.sums(rows.grids())[0].get().sum(axis=0)
     return np.asarray(coarse + fine)

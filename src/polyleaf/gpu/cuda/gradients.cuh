@@ -40,70 +40,95 @@ extern "C" __global__ void mix_outputs(polyleaf::FloatRows rows, uint64 n_rows, 
 namespace polyleaf {
 
 // What is summed over the rows: magnitudes, or squares, times the row's weight.
-__device__ inline double column_term(const Columns& of, uint64 row, int output) {
-  const double x = to_double(of.rows.values[row * of.rows.stride + output]), term = of.squares != 0 ? x * x : fabs(x);
-  return of.weight != nullptr ? of.weight[row] * term : term;
+__device__ inline double column_term(const Columns& of, const FloatRows& rows, uint64 row, int output) {
+  const double x = to_double(rows.values[row * rows.stride + output]), term = of.squares != 0 ? x * x : fabs(x);
+  return of.terms.weight != nullptr ? of.terms.weight[row] * term : term;
+}
+
+// The rows of a block along x, and the output of a thread.
+struct ColumnPart {
+  uint64 begin;
+  uint64 end;
+  int output;
+};
+
+__device__ inline ColumnPart part_of(const Columns& of) {
+  const uint64 begin = static_cast<uint64>(blockIdx.x) * of.rows_per_block;
+  return {begin, min(begin + of.rows_per_block, of.terms.n_rows),
+          static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x)};
+}
+
+// Blocks along z are of gradients and of Hessians.
+__device__ inline FloatRows rows_of(const Columns& of) {
+  return blockIdx.z == 0 ? of.terms.gradient : of.terms.hessian;
 }
 
 }  // namespace polyleaf
 
-// The largest of each block of rows, a thread per output.
+// The largest of each block of rows, a thread per output: [gradients, Hessians][block][output].
 extern "C" __global__ void largest_columns(polyleaf::Columns of, double* parts) {
-  const int output = blockIdx.y * blockDim.x + threadIdx.x;
-  if (output >= of.n_outputs) return;
-  const uint64 begin = static_cast<uint64>(blockIdx.x) * of.rows_per_block,
-               end = min(begin + of.rows_per_block, of.n_rows);
+  using namespace polyleaf;
+  const ColumnPart part = part_of(of);
+  const FloatRows rows = rows_of(of);
+  const int n_outputs = of.terms.n_outputs;
+  if (part.output >= n_outputs) return;
   double largest = 0;
 #pragma unroll 8
-  for (uint64 row = begin; row < end; ++row) largest = fmax(largest, polyleaf::column_term(of, row, output));
-  parts[static_cast<uint64>(blockIdx.x) * of.n_outputs + output] = largest;
+  for (uint64 row = part.begin; row < part.end; ++row) largest = fmax(largest, column_term(of, rows, row, part.output));
+  const uint64 block = static_cast<uint64>(blockIdx.z) * gridDim.x + blockIdx.x;
+  parts[block * n_outputs + part.output] = largest;
 }
 
-// Grids of sums of so many terms (rules/exact_sum.hpp): the coarse ones, then the fine ones. A warp per output.
+// Grids of sums of so many terms (rules/exact_sum.hpp): the coarse ones, then the fine ones. A warp per output; blocks
+// along y are of gradients and of Hessians.
 extern "C" __global__ void choose_grids(const double* parts, int n_parts, int n_outputs, double n_terms,
                                         double* grids) {
   using namespace polyleaf;
   const int output = blockIdx.x;
+  const double* own = parts + static_cast<uint64>(blockIdx.y) * n_parts * n_outputs;
   double largest = 0;
   for (int part = threadIdx.x; part < n_parts; part += 32)
-    largest = fmax(largest, parts[static_cast<uint64>(part) * n_outputs + output]);
+    largest = fmax(largest, own[static_cast<uint64>(part) * n_outputs + output]);
   largest = warp_max(largest);
   if (threadIdx.x != 0) return;
   const SumGrid grid = sum_grid(largest, n_terms);
-  grids[output] = grid.coarse;
-  grids[n_outputs + output] = grid.fine;
+  double* out = grids + static_cast<uint64>(blockIdx.y) * 2 * n_outputs;
+  out[output] = grid.coarse;
+  out[n_outputs + output] = grid.fine;
 }
 
-// Sums over blocks of rows, both parts of each, a thread per output. `least`: the smallest value of the block and
-// output.
+// Sums over blocks of rows, both parts of each, a thread per output: [gradients, Hessians][block][coarse,
+// fine][output]. `least`: the smallest gradient of the block and output.
 extern "C" __global__ void sum_columns(polyleaf::Columns of, const double* grids, double* parts, float* least) {
   using namespace polyleaf;
-  const int output = blockIdx.y * blockDim.x + threadIdx.x;
-  if (output >= of.n_outputs) return;
-  const uint64 begin = static_cast<uint64>(blockIdx.x) * of.rows_per_block,
-               end = min(begin + of.rows_per_block, of.n_rows);
-  const SumGrid grid = grid_of(grids, of.n_outputs, output);
+  const ColumnPart part = part_of(of);
+  const FloatRows rows = rows_of(of);
+  const int n_outputs = of.terms.n_outputs, output = part.output;
+  if (output >= n_outputs) return;
+  const SumGrid grid = grid_of(grids + static_cast<uint64>(blockIdx.z) * 2 * n_outputs, n_outputs, output);
   ExactSum sum;
   double smallest = 0;
 #pragma unroll 8
-  for (uint64 row = begin; row < end; ++row) {
-    sum.add(column_term(of, row, output), grid);
-    smallest = fmin(smallest, to_double(of.rows.values[row * of.rows.stride + output]));
+  for (uint64 row = part.begin; row < part.end; ++row) {
+    sum.add(column_term(of, rows, row, output), grid);
+    smallest = fmin(smallest, to_double(rows.values[row * rows.stride + output]));
   }
-  double* out = parts + static_cast<uint64>(blockIdx.x) * 2 * of.n_outputs;
+  const uint64 block = static_cast<uint64>(blockIdx.z) * gridDim.x + blockIdx.x;
+  double* out = parts + block * 2 * n_outputs;
   out[output] = sum.coarse;
-  out[of.n_outputs + output] = sum.fine;
-  if (least != nullptr) least[static_cast<uint64>(blockIdx.x) * of.n_outputs + output] = to_float(smallest);
+  out[n_outputs + output] = sum.fine;
+  if (least != nullptr && blockIdx.z == 0) least[block * n_outputs + output] = to_float(smallest);
 }
 
-// The unit of each output, from partial sums of magnitudes; a warp per output. What is not finite is reported.
+// The unit of each output, from partial sums of magnitudes; a warp per output, blocks along y as above. What is not
+// finite is reported.
 extern "C" __global__ void choose_units(const double* parts, const float* least, int n_parts, int n_outputs,
                                         polyleaf::UnitRules rules, polyleaf::Units out, int* problems) {
   using namespace polyleaf;
   const int output = blockIdx.x;
   ExactSum parts_of;
   for (int part = threadIdx.x; part < n_parts; part += 32) {
-    const double* both = parts + static_cast<uint64>(part) * 2 * n_outputs;
+    const double* both = parts + (static_cast<uint64>(blockIdx.y) * n_parts + part) * 2 * n_outputs;
     parts_of.add({both[output], both[n_outputs + output]});
   }
   const double sum = warp_sum(parts_of.coarse) + warp_sum(parts_of.fine);
@@ -115,9 +140,10 @@ extern "C" __global__ void choose_units(const double* parts, const float* least,
   if (!isfinite(sum)) atomicOr(problems, kNotFinite);
   if (smallest < 0) atomicOr(problems, kNegative);
   const double u = isfinite(sum) ? grid_unit(rules.limit, sum) : 1.0;
-  out.unit[output] = u;
-  out.scale[output] = rules.weight_unit / u;
-  if (out.factor != nullptr) out.factor[output] = rules.gain_weight[output] * u * u;
+  const int at = blockIdx.y * n_outputs + output;
+  out.unit[at] = u;
+  out.scale[at] = rules.weight_unit / u;
+  if (out.factor != nullptr && blockIdx.y == 0) out.factor[output] = rules.gain_weight[output] * u * u;
 }
 
 // Rows to integers, [tile][row][lanes]; a thread a channel of a row. `curvature`: what the weight channel holds;

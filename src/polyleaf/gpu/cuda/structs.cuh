@@ -35,18 +35,16 @@ struct FloatRows {
 
 struct Gradients {
   FloatRows gradient;
-  FloatRows hessian;
+  FloatRows hessian;     // may be none
   const double* weight;  // per row; null: 1
   uint64 n_rows;
   int n_outputs;
 };
 
-// Columns whose magnitudes or squares are summed, times the weights of the rows.
+// Whose magnitudes or squares are summed over the rows, times the weights: those of the gradients, then of the
+// Hessians.
 struct Columns {
-  FloatRows rows;
-  const double* weight;
-  uint64 n_rows;
-  int n_outputs;
+  Gradients terms;
   int squares;
   int rows_per_block;
 };
@@ -67,8 +65,8 @@ struct UnitRules {
 };
 
 struct Units {
-  double* unit;
-  double* scale;
+  double* unit;    // of gradients, then of Hessians
+  double* scale;   // the same
   double* factor;  // of squares of gradients in these units, in the score; may be null
 };
 
