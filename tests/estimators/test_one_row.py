@@ -3,6 +3,7 @@
 import pickle
 import sys
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,6 +57,25 @@ def test_a_row_takes_few_calls():
     row = FRAME.iloc[[5]]
     MODEL.predict(row)
     assert calls_of(lambda: MODEL.predict(row)) < 3000  # 1 ms and less; each column through narwhals: 8,000
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_a_row_of_another_library_takes_few_calls(library):
+    """And is predicted as in the whole frame, and by pandas."""
+    pytest.importorskip(library)
+    frame = getattr(
+        nw.from_native(FRAME.astype({"numbers": int})), f"to_{'arrow' if library == 'pyarrow' else library}"
+    )()
+    model = PolyleafRegressor(
+        n_estimators=20, categorical_features=["few", "many", "numbers", "text", "objects"]
+    )
+    model.set_params(n_jobs=1).fit(frame, Y)
+    row = frame.slice(5, 1)
+    expected = model.predict(frame)
+    np.testing.assert_array_equal(expected, MODEL.predict(FRAME))
+    np.testing.assert_array_equal(model.predict(row), expected[5:6])
+    np.testing.assert_array_equal(model.predict(frame.slice(5, 17)), expected[5:22])
+    assert calls_of(lambda: model.predict(row)) < 3000
 
 
 def test_a_row_is_still_checked():

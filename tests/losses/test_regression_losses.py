@@ -1,6 +1,7 @@
 """The losses of regression beside the squared error: derivatives, best constants, ranges, scales, quality."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
@@ -14,7 +15,7 @@ from sklearn.metrics import (
 
 import oracle
 from gradients_of import gradients_of
-from polyleaf import PolyleafRegressor, load_model
+from polyleaf import PolyleafMixed, PolyleafRegressor, load_model
 from polyleaf.losses import LossDetails, make_loss
 from polyleaf.losses.values import deviance_values, huber_values, pinball_values
 from polyleaf.metrics import make_metrics
@@ -269,6 +270,26 @@ def test_a_target_without_any_event_is_refused(objective):
     y[:, 1] = 0
     with pytest.raises(ValueError, match=r"0 in all rows of target 1.*positive sum"):
         regressor(objective).fit(X, y)
+    with pytest.raises(ValueError, match=r"0 in all rows of target 'b'"):
+        regressor(objective).fit(X, pd.DataFrame(y[:, :2], columns=["a", "b"]))
+
+
+def test_targets_out_of_range_are_called_by_their_names():
+    X, y = problem("poisson", n=50)
+    frame = pd.DataFrame(y[:, :2], columns=["visits", "sales"])
+    wrong = frame.copy()
+    wrong.loc[7, "sales"] = -1.0
+    with pytest.raises(ValueError, match=r"y is -1.0 in row 7 of target 'sales'; 'poisson' needs"):
+        regressor("poisson").fit(X, wrong)
+    with pytest.raises(ValueError, match=r"y of eval_set\[0\] is -1.0 in row 7 of target 'sales'"):
+        regressor("poisson").fit(X, frame, eval_set=[(X, wrong)])
+    with pytest.raises(ValueError, match=r"row \d+ of target '\w+'; 'gamma'"):
+        regressor("poisson", eval_metric="gamma").fit(X, frame, eval_set=[(X, wrong.abs() * 0)])
+    mixed = PolyleafMixed(
+        {"counts": {"columns": ["sales", "visits"], "objective": "poisson"}}, n_estimators=1
+    )
+    with pytest.raises(ValueError, match=r"'counts' of y is -1.0 in row 7 of target 'sales'"):
+        mixed.fit(X, wrong)
 
 
 @pytest.mark.parametrize(

@@ -319,9 +319,8 @@ def test_number_of_features_and_names_are_checked():
 
 def test_pandas_frame_of_sparse_columns_stays_sparse():
     table = np.nan_to_num(X)
-    frame = pd.DataFrame.sparse.from_spmatrix(
-        scipy.sparse.csr_array(table), columns=[f"x{j}" for j in range(M)]
-    )
+    columns = {f"x{j}": pd.arrays.SparseArray(table[:, j], fill_value=0.0) for j in range(M)}
+    frame = pd.DataFrame(columns)
     host = PolyleafRegressor(n_estimators=3)
     assert scipy.sparse.issparse(check_features(host, frame, reset=True))
     model = host.fit(frame, Y)

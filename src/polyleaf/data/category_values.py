@@ -278,6 +278,8 @@ def _factored_pandas(column: Any) -> tuple[Sequence[Any], Positions]:
 
 
 def _factored_polars(column: Any) -> tuple[list[Any], Positions]:
+    if len(column) <= _FEW_ROWS:
+        return _factored_array(np.array([*column.to_list(), None], dtype=object)[:-1])
     name = str(column.dtype)
     present = (~column.is_null()).to_numpy()
     positions = np.full(len(column), -1, dtype=np.intp)

@@ -26,6 +26,7 @@ from polyleaf.data.targets import (
     regression_coding,
 )
 from polyleaf.params.target_specs import TargetSpec
+from polyleaf.params.wording import TargetWords
 
 TableKind = Literal["pandas", "polars", "pyarrow", "dict"]
 TABLE_KINDS: tuple[str, ...] = get_args(TableKind)
@@ -161,6 +162,10 @@ class MixedCoding(TargetCoding):
     def named(self, y: TargetInput, name: str) -> TargetInput:
         """Return another y as it is: its columns are found by their names, in any order."""
         return y
+
+    def words(self, name: str) -> TargetWords:
+        """Return what errors call y, `name`, and the columns of the coded y."""
+        return TargetWords(name, tuple(column for group in self.groups for column in group.columns))
 
     def encode(self, y: Any, name: str = "y") -> FloatArray:
         """Code columns that came from `read_target_columns`."""

@@ -34,6 +34,9 @@ _HOW_MANY_TO_NAME = 5
 _BEYOND_NUMPY = (nw.Decimal, nw.Int128, nw.UInt128)
 # pandas' are subclasses of these.
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+# Those of NumPy that polars and pyarrow have, too, by the names of either.
+_PLAIN_DTYPES = {"double", "float", "float32", "float64"}
+_PLAIN_DTYPES |= {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 _LARGE_INTEGERS = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128)
 
 
@@ -325,8 +328,8 @@ def _has_no_null(frame: Any) -> bool:
 
 def _column_numbers(native: Any, where: str, remedies: Remedies) -> Array:
     """Return one column as numbers, or raise naming it."""
-    if _is_plain(native):  # which spares a single row most of the time it takes
-        plain: Array = native.to_numpy()
+    plain = _plain_numbers(native)  # which spares a single row most of the time it takes
+    if plain is not None:
         refuse_inexact(plain, where, remedies.integers)
         return plain.astype(np.float32) if plain.dtype == np.float16 else plain
     series = _series(native)
@@ -417,10 +420,19 @@ def _categorical_dtypes(X: Any, kind: FrameKind) -> npt.NDArray[np.bool_]:
     return np.array(named, dtype=bool)
 
 
-def _is_plain(column: Any) -> bool:
-    """Whether a column is one of pandas that is an array of numbers inside."""
+def _plain_numbers(column: Any) -> Array | None:
+    """Return a column that is an array of numbers inside as that array; None for any other."""
     dtype = getattr(column, "dtype", None)
-    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+    if isinstance(dtype, np.dtype):
+        plain = dtype.kind in "biuf"
+    elif type(column).__module__.startswith("pandas"):
+        plain = False
+    elif dtype is None:
+        plain = str(column.type) in _PLAIN_DTYPES and column.null_count == 0
+    else:
+        plain = str(dtype).lower() in _PLAIN_DTYPES and column.null_count() == 0
+    values: Array | None = column.to_numpy() if plain else None
+    return values
 
 
 def _is_categorical(series: nw.Series[Any]) -> bool:

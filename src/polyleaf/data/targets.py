@@ -24,7 +24,7 @@ from polyleaf.data.sparse_formats import compressed
 from polyleaf.data.tables import FrameKind, is_missing, objects_as_numbers, plain_array
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.params.objectives import TargetKind
-from polyleaf.params.wording import shown, some_of
+from polyleaf.params.wording import TargetWords, shown, some_of
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300
@@ -76,6 +76,10 @@ class TargetCoding:
         if self.levels is None or len(self.levels) == 1:
             return list(names)
         return [f"{name}_q{level!r}" for name in names for level in self.levels]
+
+    def words(self, name: str) -> TargetWords:
+        """Return what errors call y, `name`, and the columns of the coded y."""
+        return TargetWords(name, self.names)
 
     def encode(self, y: Array, name: str = "y") -> Array:
         """Code an array that came from `read_targets` or `read_labels`.

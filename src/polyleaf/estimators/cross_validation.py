@@ -192,7 +192,9 @@ def cv(
 
     problem = read_problem(estimator, params, training_rows(X, y, sample_weight))
     data, settings, measured = problem.data, problem.settings, problem.metrics
-    check_measured(measured, replace(data, weights=_weights(problem, problem.own_weight)), "y")
+    check_measured(
+        measured, replace(data, weights=_weights(problem, problem.own_weight)), problem.coding.words("y")
+    )
     if isinstance(cv, int | np.integer):
         seed = settings.seed if shuffle else None
         cv = _splitter(cv, y, groups, seed, is_classifier(estimator))
@@ -210,7 +212,8 @@ def cv(
             unseen = replace(_part(problem, test, _taken(problem.own_weight, test)), name=_SET_NAME)
             whole = training.weights.whole()
             refuse_unobserved(len(train), whole, f"y of the train rows of fold {i}")
-            problem.loss.check_targets(training.y, whole, f"y of the train rows of fold {i}", training=True)
+            words = problem.coding.words(f"y of the train rows of fold {i}")
+            problem.loss.check_targets(training.y, whole, words, training=True)
             bins = matrix.take(train.astype(np.uint32), settings.n_threads)
             targets = problem.reader.targets
             own_loss = targets.make_loss(problem.coding)

@@ -83,8 +83,9 @@ def _evaluations(problem: Problem, evals: Sequence[EvalInput]) -> list[Dataset]:
     """Return the evaluation sets, on which all metrics can be measured."""
     read = [problem.evaluation(given) for given in evals]
     for data, given in zip(read, evals, strict=True):
-        problem.loss.check_targets(data.y, data.weights.whole(), given.y_name, training=False)
-        check_measured(problem.metrics, data, given.y_name)
+        words = problem.coding.words(given.y_name)
+        problem.loss.check_targets(data.y, data.weights.whole(), words, training=False)
+        check_measured(problem.metrics, data, words)
     if not evals:
-        check_measured(problem.metrics, problem.data, "y", weighted=False)
+        check_measured(problem.metrics, problem.data, problem.coding.words("y"), weighted=False)
     return read

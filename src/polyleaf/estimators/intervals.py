@@ -131,8 +131,7 @@ class ConformalIntervals:
         return np.where(scale > 0, scale, 1.0)
 
     def _name_of(self, target: int) -> str:
-        names = self.model._coding.names
-        return f"target {target}" if names is None else f"target {names[target]!r}"
+        return self.model._coding.words("y").column(target)
 
     def _margin(self, misses: FloatArray, which: str) -> float:
         """Return the smallest margin that covers enough of these rows for a new one to be covered."""

@@ -31,7 +31,7 @@ from polyleaf.params.constraints import SignMatrix, interaction_groups
 from polyleaf.params.settings import Settings
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import EstimatorKind
-from polyleaf.params.wording import shown
+from polyleaf.params.wording import TargetWords, shown
 from polyleaf.training.continuation import Start
 from polyleaf.training.loop import TrainingResult
 
@@ -219,7 +219,7 @@ def read_problem(
     codes = coding.encode(rows.y)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
     data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)))
-    loss.check_targets(data.y, data.weights.whole(), given.y_name, training=True)
+    loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
     metrics = targets.make_metrics(coding, loss, data)
     if start is not None:
         start.check_run(data, targets.saved_loss(loss), params, settings, features.names)
@@ -248,16 +248,18 @@ def _coding(targets: Targets, target: TargetInput, rows: Rows, start: Start | No
     return coding
 
 
-def check_measured(metrics: Sequence[Metric], data: Dataset, y_name: str, *, weighted: bool = True) -> None:
+def check_measured(
+    metrics: Sequence[Metric], data: Dataset, words: TargetWords, *, weighted: bool = True
+) -> None:
     """Raise ValueError where a metric cannot measure some rows: their targets, or their weights."""
     weight = data.weights.whole()
     for metric in metrics:
         if metric.check_targets is not None:
-            metric.check_targets(data.y, weight, y_name)
+            metric.check_targets(data.y, weight, words)
         if weighted and metric.check_weights is not None and weight is not None:
-            metric.check_weights(weight, y_name)
+            metric.check_weights(weight, words.name)
         if weighted and not metric.takes_weight and not data.weights.are_ones:
-            raise refused(Situation(blind_metric=metric.name, weighted=True, words={"y": y_name}))
+            raise refused(Situation(blind_metric=metric.name, weighted=True, words={"y": words.name}))
 
 
 def _check_signs_of_categories(

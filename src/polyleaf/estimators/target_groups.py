@@ -31,6 +31,7 @@ from polyleaf.params.combinations import check, refused
 from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.situation import Situation
 from polyleaf.params.target_specs import TargetSpec, read_specs
+from polyleaf.params.wording import TargetWords
 
 
 class GroupedTargets(Targets):
@@ -221,9 +222,9 @@ def _of_all(metric: Metric, name: str, part: LossGroup) -> Metric:
             return float("nan")
         return metric.function(part.targets(y), own, own_weight)
 
-    def check_targets(y: Any, weight: FloatArray | None, y_name: str) -> None:
+    def check_targets(y: Any, weight: FloatArray | None, words: TargetWords) -> None:
         assert metric.check_targets is not None
-        metric.check_targets(part.targets(y), part.weights(weight), f"{name!r} of {y_name}")
+        metric.check_targets(part.targets(y), part.weights(weight), words.group(name, part.columns))
 
     def check_weights(weight: FloatArray, y_name: str) -> None:
         own_weight = part.weights(weight)

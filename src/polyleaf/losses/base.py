@@ -11,6 +11,7 @@ import numpy.typing as npt
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses.formula import DeviceFormula, Formula
 from polyleaf.params.objectives import Objective
+from polyleaf.params.wording import TargetWords
 
 # A label that no row has (or every row) would otherwise have an infinite base score.
 RAREST_SHARE = 1e-9
@@ -56,10 +57,12 @@ class Loss(Objective, ABC):
             return weight
         return np.ascontiguousarray(weight[:, self.target_columns()])
 
-    def check_targets(self, y: Array, weight: FloatArray | None, name: str, *, training: bool) -> None:
+    def check_targets(
+        self, y: Array, weight: FloatArray | None, words: TargetWords, *, training: bool
+    ) -> None:
         """Raise ValueError, naming the place, where coded targets are none for this loss.
 
-        `name` is what errors call y; some conditions hold for the rows of `training` only.
+        `words` is what errors call y; some conditions hold for the rows of `training` only.
         """
         return
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses.base import Loss
 from polyleaf.losses.formula import FloatMatrix, Formula
+from polyleaf.params.wording import TargetWords
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,13 @@ class GroupedLoss(Loss):
         ]
         return np.concatenate(columns).astype(np.int32)
 
-    def check_targets(self, y: Array, weight: FloatArray | None, name: str, *, training: bool) -> None:
+    def check_targets(
+        self, y: Array, weight: FloatArray | None, words: TargetWords, *, training: bool
+    ) -> None:
         """Check the targets of each group."""
         for group, part in zip(self.groups, self._targets(y), strict=True):
             group.loss.check_targets(
-                part, group.weights(weight), f"{group.name!r} of {name}", training=training
+                part, group.weights(weight), words.group(group.name, group.columns), training=training
             )
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:

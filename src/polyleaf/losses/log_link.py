@@ -10,6 +10,7 @@ from polyleaf.data.sums import weighted_mean
 from polyleaf.losses.base import Loss
 from polyleaf.losses.formula import Formula
 from polyleaf.losses.weighted import observed_range, weighted_variance
+from polyleaf.params.wording import TargetWords
 
 # The exponential of a larger score leaves the range of float64.
 LARGEST_SCORE = 700.0
@@ -34,17 +35,19 @@ class LogLink(Loss):
         super().__init__(n_outputs)
         self._log_mean = np.zeros(n_outputs)
 
-    def check_targets(self, y: Array, weight: FloatArray | None, name: str, *, training: bool) -> None:
+    def check_targets(
+        self, y: Array, weight: FloatArray | None, words: TargetWords, *, training: bool
+    ) -> None:
         """Raise naming row and target of a number out of range, or a target that is 0 everywhere."""
-        check_range(self.name, y, weight, name)
+        check_range(self.name, y, weight, words)
         if not training:
             return
         counts = y if weight is None else y * ((weight if weight.ndim == 2 else weight[:, np.newaxis]) > 0)
         empty = ~(counts > 0).any(axis=0)
         if empty.any():
             raise ValueError(
-                f"{name} is 0 in all rows of target {int(np.argmax(empty))}; objective={self.name!r} needs a "
-                "positive sum."
+                f"{words.name} is 0 in all rows of {words.column(int(np.argmax(empty)))}; "
+                f"objective={self.name!r} needs a positive sum."
             )
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
@@ -76,7 +79,7 @@ class LogLink(Loss):
         return prediction
 
 
-def check_range(objective: str, y: Array, weight: FloatArray | None, name: str) -> None:
+def check_range(objective: str, y: Array, weight: FloatArray | None, words: TargetWords) -> None:
     """Raise naming the first target that the deviance of this name is not defined for."""
     wrong = y <= 0 if objective == "gamma" else y < 0
     if weight is not None:
@@ -85,8 +88,8 @@ def check_range(objective: str, y: Array, weight: FloatArray | None, name: str) 
         row, target = np.argwhere(wrong)[0]
         allowed = "greater than 0" if objective == "gamma" else "at least 0"
         raise ValueError(
-            f"{name} is {y[row, target]} in row {row} of target {target}; {objective!r} needs targets "
-            f"{allowed}."
+            f"{words.name} is {y[row, target]} in row {row} of {words.column(target)}; {objective!r} needs "
+            f"targets {allowed}."
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.metrics.average import MetricFunction
+from polyleaf.params.wording import TargetWords
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Metric:
         `weight` is None, of shape (rows,), or of shape (rows, outputs): a cell of weight 0 was not observed.
     takes_weight : bool
         Whether it makes use of weights; a callable of the user's does if it has an argument `sample_weight`.
-    check_targets : callable (y, weight, name) or None
-        Raises ValueError, calling y by `name`, where the metric is not defined.
+    check_targets : callable (y, weight, words) or None
+        Raises ValueError, calling y by `words`, where the metric is not defined.
     check_weights : callable (weight, name) or None
         Raises ValueError, calling y by `name`, where the metric cannot take these weights.
     """
@@ -35,5 +36,5 @@ class Metric:
     greater_is_better: bool
     function: MetricFunction
     takes_weight: bool = True
-    check_targets: Callable[[Array, FloatArray | None, str], None] | None = None
+    check_targets: Callable[[Array, FloatArray | None, TargetWords], None] | None = None
     check_weights: Callable[[FloatArray, str], None] | None = None
