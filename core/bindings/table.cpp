@@ -97,7 +97,7 @@ nb::object units_of_weights(const Vector<double>& weight) {
 }
 
 BinnedMatrix take(const BinnedMatrix& matrix, const Vector<std::uint32_t>& rows, int n_threads) {
-  const std::uint32_t* taken = checked_rows(rows, matrix);
+  const std::uint32_t* taken = checked_rows(rows, matrix, true);
   nb::gil_scoped_release release;
   return take_rows(matrix, taken, rows.shape(0), n_threads);
 }

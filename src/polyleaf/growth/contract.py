@@ -21,6 +21,7 @@ from polyleaf.growth.sampling import ALL_FEATURES, ALL_ROWS, FeatureSample, RowS
 from polyleaf.growth.tree import Tree
 from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.settings import Settings
+from polyleaf.peers.collectives import Collectives
 
 # With more outputs, the table of what each gains by each feature would take too much memory.
 MOST_OUTPUT_GAINS = 1024
@@ -125,6 +126,26 @@ class SplitGradients:
 
 
 @dataclass(frozen=True)
+class Shard:
+    """Which part of the rows of a run is here; the others are where the same code runs on them.
+
+    Attributes
+    ----------
+    peers : Collectives
+        What connects the shards.
+    n_rows : int
+        Rows of all shards.
+    runs : int64 ndarray of shape (runs, 2)
+        Places of rows here, ascending from 0, each with its number among all rows; the rows up to the next
+        place have the numbers that follow.
+    """
+
+    peers: Collectives
+    n_rows: int
+    runs: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Destination:
     """What becomes of a tree: either, both or none.
 
@@ -168,6 +189,8 @@ class Task:
         Factor of the leaf values.
     destination : Destination
         What becomes of the tree.
+    shard : Shard or None
+        Which part of the rows all of this is of; None: all.
     """
 
     leaf_gradients: LeafGradients | None = None
@@ -178,6 +201,7 @@ class Task:
     monotone: SignMatrix | None = None
     learning_rate: float = 1.0
     destination: Destination = NOWHERE
+    shard: Shard | None = None
 
     @property
     def split_weight(self) -> FloatArray | None:
