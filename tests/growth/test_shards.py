@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from polyleaf import _core
 from polyleaf.data.binning import bin_table
-from polyleaf.growth.contract import Destination, LeafGradients, Renewal, Shard, SplitGradients, Task
+from polyleaf.growth.contract import Destination, LeafGradients, Renewal, SplitGradients, Task
 from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample, RowSample
 from polyleaf.params.constraints import InteractionGroups
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.exchange import ExchangeError
 from polyleaf.peers.local import run_local
+from polyleaf.peers.shard import Shard
 
 pytestmark = pytest.mark.cpu_only("the growers of the CPU")
 

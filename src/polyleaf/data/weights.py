@@ -16,7 +16,7 @@ import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, Mask, as_float64, check_total, check_weights
 from polyleaf.data.mixed_targets import MixedCoding
-from polyleaf.data.sums import group_sums
+from polyleaf.data.sums import group_sums, largest
 from polyleaf.data.target_frames import read_target_input
 from polyleaf.data.targets import TargetCoding
 from polyleaf.params.combinations import check, refused
@@ -48,7 +48,7 @@ class Weights:
             return cls(None, None)
         if weight.ndim == 1:
             return cls(_none_if_ones(weight), None)
-        if (weight == weight[:, :1]).all():
+        if not largest(weight != weight[:, :1], None):
             return cls(_none_if_ones(np.ascontiguousarray(weight[:, 0])), None)
         mean = weight.mean(axis=1)
         cell = (weight / mean[:, np.newaxis]).astype(np.float32)
@@ -74,7 +74,7 @@ class Weights:
 
 
 def _none_if_ones(weight: FloatArray) -> FloatArray | None:
-    return None if (weight == 1).all() else weight
+    return weight if largest(weight != 1, None) else None  # of any shard
 
 
 def weights_by_name(

@@ -21,7 +21,7 @@ from polyleaf.growth.sampling import ALL_FEATURES, ALL_ROWS, FeatureSample, RowS
 from polyleaf.growth.tree import Tree
 from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.settings import Settings
-from polyleaf.peers.collectives import Collectives
+from polyleaf.peers.shard import Shard
 
 # With more outputs, the table of what each gains by each feature would take too much memory.
 MOST_OUTPUT_GAINS = 1024
@@ -123,26 +123,6 @@ class SplitGradients:
     curvature: npt.NDArray[np.float32] | None
     gain_weight: FloatArray
     unit: FloatArray
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Which part of the rows of a run is here; the others are where the same code runs on them.
-
-    Attributes
-    ----------
-    peers : Collectives
-        What connects the shards.
-    n_rows : int
-        Rows of all shards.
-    runs : int64 ndarray of shape (runs, 2)
-        Places of rows here, ascending from 0, each with its number among all rows; the rows up to the next
-        place have the numbers that follow.
-    """
-
-    peers: Collectives
-    n_rows: int
-    runs: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
