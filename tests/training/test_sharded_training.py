@@ -1,7 +1,5 @@
 """A training whose rows are in several shards gives the forest and the metrics of one with all rows here."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
