@@ -9,7 +9,6 @@ import math
 import numbers
 import re
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any, get_args
 
 import numpy as np
@@ -45,9 +44,6 @@ def describe(model: SavedModel) -> dict[str, Any]:
     """
     fitted = model.fitted
     return {
-        "format": FORMAT_NAME,
-        "format_version": FORMAT_VERSION,
-        "polyleaf_version": version("polyleaf"),
         "estimator": model.estimator,
         # A file is read where there may be no other device.
         "params": {name: _plain(value) for name, value in (model.params | {"device": "cpu"}).items()},
