@@ -13,7 +13,9 @@ pytestmark = [pytest.mark.cpu_only("a format"), pytest.mark.python_only("a forma
 def test_the_bytes_are_those_of_safetensors(text):
     rng = np.random.default_rng(0)
     arrays = {
-        f"{dtype.name}.{n}": rng.integers(0, 2, (3, n)).astype(dtype) for dtype in STORED_DTYPES for n in (1, 2)
+        f"{dtype.name}.{n}": rng.integers(0, 2, (3, n)).astype(dtype)
+        for dtype in STORED_DTYPES
+        for n in (1, 2)
     }
     arrays["none"] = np.empty(0, dtype=np.float64)
     header, order = make_header(arrays, text)
