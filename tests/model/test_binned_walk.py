@@ -24,12 +24,10 @@ Y = np.column_stack([np.nansum(X[:, :4], axis=1), X[:, 0] * (X[:, 2] == 3), np.i
 SMALL = {"n_estimators": 6, "min_samples_leaf": 3, "n_jobs": 1}
 
 
-def scores(model, table, matrix, n_threads):
+def scores(model, table, matrix, n_threads, n_rounds=None):
     forest = model._forest
-    predictor, n_trees = forest._predictor, len(forest.tree_output)
-    by_values, by_codes = (np.zeros((N, forest.n_outputs)) for _ in range(2))
-    predictor.add(table, 0, n_trees, by_values, n_threads)
-    predictor.add_binned(matrix, 0, n_trees, by_codes, n_threads)
+    by_values = forest.predict_raw(table, n_rounds, n_threads)
+    by_codes = forest.predict_raw_binned(matrix, n_rounds, n_threads)
     assert by_values.any()
     return by_values, by_codes
 
@@ -44,7 +42,7 @@ def test_the_scores_are_the_same(max_bins, options, categorical):
     mask = np.array([0, 0, 1, 0, 0], dtype=np.uint8) if categorical else None
     matrix = bin_table(X, None, max_bins, 1, mask)
     for n_threads in (1, 2):
-        by_values, by_codes = scores(model, X, matrix, n_threads)
+        by_values, by_codes = scores(model, X, matrix, n_threads, n_threads + 1)
         assert by_codes.tobytes() == by_values.tobytes()
 
 
@@ -57,18 +55,15 @@ def test_of_classes():
 
 def test_what_does_not_follow_from_bins_is_refused():
     forest = PolyleafRegressor(**SMALL).fit(X, Y)._forest
-    predictor = forest._predictor
-    raw = np.zeros((N, 3))
     for matrix, message in (
         (bin_table(X, None, 4, 1), "no cut point"),
         (bin_table(X[:, :2], None, 255, 1), "does not have"),
         (bin_table(X, None, 255, 1, np.array([0, 0, 1, 0, 0], dtype=np.uint8)), "in the table alone"),
     ):
         with pytest.raises(ValueError, match=message):
-            predictor.add_binned(matrix, 0, 6, raw, 1)
+            forest.predict_raw_binned(matrix)
     by_category = PolyleafRegressor(**SMALL, categorical_features=[2]).fit(X, Y)._forest
     with pytest.raises(ValueError, match="not in the table"):
-        by_category._predictor.add_binned(bin_table(X, None, 255, 1), 0, 6, raw, 1)
+        by_category.predict_raw_binned(bin_table(X, None, 255, 1))
     with pytest.raises(ValueError, match="out of range"):
-        predictor.add_binned(bin_table(X[:5], None, 255, 1), 0, 6, raw, 1)
-    assert not raw.any()
+        forest._predictor.add_binned(bin_table(X[:5], None, 255, 1), 0, 6, np.zeros((N, 3)), 1)

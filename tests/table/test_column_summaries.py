@@ -67,9 +67,11 @@ def test_merged_summaries_give_the_cuts_of_all_rows(drawn, max_bins):
     shards = [layout.bin_like(part, 1) for part, _ in parts_of(table, weight, cuts)]
     np.testing.assert_array_equal(np.concatenate([shard.codes() for shard in shards]), whole.codes())
     for name in ("tile_begin", "tile_feature", "tile_skips", "tile_frequent"):
-        np.testing.assert_array_equal(layout.parts()[name], whole.parts()[name])
+        np.testing.assert_array_equal(_core.parts_of_table(layout)[name], _core.parts_of_table(whole)[name])
         for shard in shards:
-            np.testing.assert_array_equal(shard.parts()[name], whole.parts()[name])
+            np.testing.assert_array_equal(
+                _core.parts_of_table(shard)[name], _core.parts_of_table(whole)[name]
+            )
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -44,12 +44,12 @@ def grown(matrix):
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_the_same_table_and_the_same_trees(max_bins, n_threads):
     matrix = binned(max_bins)
-    parts = matrix.parts()
+    parts = _core.parts_of_table(matrix)
     again = _core.table_from_parts(parts, n_threads)
     assert (again.n_rows, again.n_features) == (matrix.n_rows, matrix.n_features)
     np.testing.assert_array_equal(again.codes(), matrix.codes())
     np.testing.assert_array_equal(again.feature_combinations(), matrix.feature_combinations())
-    other = again.parts()
+    other = _core.parts_of_table(again)
     for name in parts.keys() - {"codes", "n_rows"}:
         assert other[name].tobytes() == parts[name].tobytes(), name
         assert other[name].dtype == parts[name].dtype, name
@@ -58,17 +58,17 @@ def test_the_same_table_and_the_same_trees(max_bins, n_threads):
 
 
 def test_all_kinds_of_tiles_are_there():
-    parts = binned().parts()
+    parts = _core.parts_of_table(binned())
     assert {codes.dtype for codes in parts["codes"]} == {np.dtype(np.uint8), np.dtype(np.uint16)}
     assert set(parts["tile_skips"]) == {0, 1}
 
 
 def test_codes_are_not_copied_and_outlive_the_table():
     matrix = binned()
-    parts = matrix.parts()
+    parts = _core.parts_of_table(matrix)
     before = [codes.copy() for codes in parts["codes"]]
     assert not any(codes.flags.writeable for codes in parts["codes"])
-    assert parts["codes"][0].ctypes.data == matrix.parts()["codes"][0].ctypes.data
+    assert parts["codes"][0].ctypes.data == _core.parts_of_table(matrix)["codes"][0].ctypes.data
     del matrix
     for codes, old in zip(parts["codes"], before, strict=True):
         np.testing.assert_array_equal(codes, old)
@@ -76,7 +76,7 @@ def test_codes_are_not_copied_and_outlive_the_table():
 
 def test_codes_may_be_unaligned():
     """As they are in a file that is mapped into memory."""
-    parts = binned().parts()
+    parts = _core.parts_of_table(binned())
     for t, codes in enumerate(parts["codes"]):
         odd = np.frombuffer(b"\0" + codes.tobytes(), dtype=np.uint8)[1:].view(codes.dtype)
         parts["codes"][t] = odd.reshape(codes.shape)
@@ -90,9 +90,11 @@ def test_a_table_of_no_rows_keeps_its_layout():
     empty = _core.table_of_cuts(
         cuts, missing, None, np.ones(sum(len(c) + 1 for c in cuts) + missing.sum(), "i8")
     )
-    again = _core.table_from_parts(empty.parts(), 1)
+    again = _core.table_from_parts(_core.parts_of_table(empty), 1)
     assert again.n_rows == 0
-    np.testing.assert_array_equal(again.parts()["tile_skips"], empty.parts()["tile_skips"])
+    np.testing.assert_array_equal(
+        _core.parts_of_table(again)["tile_skips"], _core.parts_of_table(empty)["tile_skips"]
+    )
 
 
 # --- forged ones -------------------------------------------------------------------------------------------
@@ -196,7 +198,7 @@ FORGERIES = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_forged_parts_are_refused(name):
     change, message = FORGERIES[name]
-    parts = binned().parts()
+    parts = _core.parts_of_table(binned())
     change(parts)
     if message:
         with pytest.raises(ValueError, match=message):
@@ -213,7 +215,7 @@ def test_random_damage_is_refused_or_works():
     rng = np.random.default_rng(5)
     kept = 0
     for _ in range(300):
-        parts = binned(16, n=200).parts()
+        parts = _core.parts_of_table(binned(16, n=200))
         name = rng.choice(sorted(parts.keys() - {"n_rows"}))
         one = parts if name != "codes" else parts["codes"]
         at = name if name != "codes" else int(rng.integers(len(parts["codes"])))

@@ -39,7 +39,7 @@ def arrays_of(
     matrix: _core.BinnedMatrix, target: KeptTarget | None, weight: FloatArray | None
 ) -> dict[str, Array]:
     """Return the arrays of a file; the codes are those of the table itself."""
-    parts = matrix.parts()
+    parts = _core.parts_of_table(matrix)
     arrays: dict[str, Array] = {name: parts[name] for name in _PARTS}
     arrays |= {f"codes.{number}": codes for number, codes in enumerate(parts["codes"])}
     if target is not None:
@@ -59,7 +59,7 @@ def page_of(
     return {
         "n_rows": matrix.n_rows,
         "n_features": matrix.n_features,
-        "n_tiles": len(matrix.parts()["codes"]),
+        "n_tiles": len(_core.parts_of_table(matrix)["codes"]),
         "max_bins": max_bins,
         "feature_names": None if names is None else list(names),
         "categories": {str(column): list(of.values) for column, of in categories.items()},
@@ -133,7 +133,7 @@ def read_max_bins(page: Mapping[str, Any]) -> int | None:
 def read_values(page: Mapping[str, Any], matrix: _core.BinnedMatrix) -> Categories:
     """Return the categories of the categorical features, each of which has one for every bin."""
     categories = read_categories(page.get("categories"), matrix.n_features)
-    flags = matrix.parts()["categorical"]
+    flags = _core.parts_of_table(matrix)["categorical"]
     if sorted(categories) != np.flatnonzero(flags).tolist():
         raise ValueError("its categories are not those of its categorical features.")
     for feature, values in categories.items():

@@ -156,13 +156,13 @@ class BinnedTable:
     @property
     def n_bins(self) -> int:
         """Bins of all features together, those of missing values among them."""
-        parts = self.matrix.parts()
+        parts = _core.parts_of_table(self.matrix)
         return int(len(parts["cuts"]) + self.matrix.n_features + parts["has_missing"].sum())
 
     @property
     def nbytes(self) -> int:
         """What the codes take of memory."""
-        return sum(codes.nbytes for codes in self.matrix.parts()["codes"])
+        return sum(codes.nbytes for codes in _core.parts_of_table(self.matrix)["codes"])
 
     @property
     def y(self) -> Any:

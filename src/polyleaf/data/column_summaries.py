@@ -96,7 +96,7 @@ def laid_out(table: _core.BinnedMatrix, counts: Units, n_rows: int, n_threads: i
         That will grow trees on a part.
     """
     features = range(table.n_features)
-    categorical = table.parts()["categorical"]
+    categorical = _core.parts_of_table(table)["categorical"]
     return _core.table_of_cuts(
         [table.cuts(feature) for feature in features],
         np.array([table.has_missing(feature) for feature in features], dtype=np.uint8),
