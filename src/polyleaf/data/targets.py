@@ -190,7 +190,7 @@ def read_targets(y: object, n_rows: int, name: str = "y", columns: Sequence[Any]
     """
     _refuse_missing_argument(y, name)
     targets = _measurements(y, name, columns)
-    _check_shape(targets, n_rows, name)
+    check_shape(targets, n_rows, name)
     if targets.min() >= -_LARGEST_TARGET and targets.max() <= _LARGEST_TARGET:  # False for a NaN
         return targets
     too_large = np.abs(targets) > _LARGEST_TARGET
@@ -228,7 +228,7 @@ def read_labels(
         sparse_labels: Array = _checked_sparse_indicator(y, n_rows, name)
         return sparse_labels
     labels = label_array(y, name)
-    _check_shape(labels, n_rows, name)
+    check_shape(labels, n_rows, name)
     if labels.ndim == 2 and labels.shape[1] > 1:
         return _checked_indicator(labels, name, columns)
     if labels.ndim == 2:
@@ -254,7 +254,7 @@ def read_labels(
 
 def read_indicator(y: Array, n_rows: int, name: str, columns: Sequence[Any]) -> Array:
     """Return a matrix of 0 and 1, of which NaN is a label that was not observed; also of one column."""
-    _check_shape(y, n_rows, name)
+    check_shape(y, n_rows, name)
     return _checked_indicator(y, name, columns)
 
 
@@ -294,7 +294,8 @@ def _refuse_missing_argument(y: object, name: str) -> None:
         raise ValueError(f"The estimator requires y to be passed, but the target {name} is None.")
 
 
-def _check_shape(y: Array, n_rows: int, name: str) -> None:
+def check_shape(y: Array, n_rows: int, name: str) -> None:
+    """Raise ValueError unless y has as many rows as its X, and a column at least."""
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} has {y.ndim} dimensions (shape {y.shape}); it must be 1-D or 2-D.")
     if y.ndim == 2 and y.shape[1] == 0:
