@@ -117,7 +117,7 @@ def test_shards_give_the_same_forest_and_metrics(name):
                 part_of(problem.data, rows, peers),
                 [part_of(valid, unseen, peers)],
                 problem,
-                matrix.take(rows.astype(np.uint32), 1),
+                None,
             )
 
         for forest, measured, at_last in run_local(n_shards, one):

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from polyleaf.data.tables import Array, FloatArray, Table, is_missing, text_columns
 from polyleaf.params.wording import shown
+from polyleaf.peers.gather import gather_values
 
 Category = str | bool | int | float
 BoolArray = npt.NDArray[np.bool_]
@@ -73,7 +74,8 @@ class CategoryValues:
         where = f"{name}: column {label!r}"
         levels, positions = _factored(column, where)
         used = _used(levels, positions if rows is None else positions[rows])
-        found = set(_checked(used, where).values())
+        found = gather_values(_checked(used, where).values())
+        _checked(dict(enumerate(found)), where)  # those of other shards, too
         if len(found) > MOST_CATEGORIES:
             raise ValueError(
                 f"{where} has {len(found):,} categories; at most {MOST_CATEGORIES:,} are allowed. Leave it "

@@ -5,6 +5,7 @@ Where a run has its rows in several shards, these are sums over all of them (:mo
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def quantile(values: Array, weight: FloatArray | None, level: float) -> float:
     return _core.quantile(numbers, weights, level, current_peers())
 
 
-def row_count(values: Array) -> int:
+def row_count(values: Sized) -> int:
     """Return the number of rows, those of all shards where there are several."""
     peers = current_peers()
     if peers is None:

@@ -25,6 +25,7 @@ from polyleaf.data.tables import FrameKind, is_missing, objects_as_numbers, plai
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.params.objectives import TargetKind
 from polyleaf.params.wording import TargetWords, shown, some_of
+from polyleaf.peers.gather import gather_values
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300
@@ -437,12 +438,12 @@ def _whole_floats(labels: Array, name: str) -> Array:
 
 def _sorted_classes(labels: Array) -> Array:
     if labels.dtype.kind == "O":  # sorting Python strings row by row is slow; there are few distinct ones
-        classes = np.empty(len(distinct := sorted(set(labels.tolist()))), dtype=object)
+        classes = np.empty(len(distinct := sorted(gather_values(set(labels.tolist())))), dtype=object)
         classes[:] = distinct
         return classes
-    classes = np.unique(labels)
+    distinct = sorted(gather_values(np.unique(labels).tolist()))
     # A width of its own, not that of the longest label of some larger table.
-    return np.array(classes.tolist()) if labels.dtype.kind == "U" else classes
+    return np.array(distinct, dtype=None if labels.dtype.kind == "U" else labels.dtype)
 
 
 def _codes(labels: Array, classes: Array, name: str) -> npt.NDArray[np.int32]:

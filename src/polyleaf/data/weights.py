@@ -16,7 +16,7 @@ import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, Mask, as_float64, check_total, check_weights
 from polyleaf.data.mixed_targets import MixedCoding
-from polyleaf.data.sums import group_sums, largest
+from polyleaf.data.sums import any_of_columns, group_sums, largest, row_count
 from polyleaf.data.target_frames import read_target_input
 from polyleaf.data.targets import TargetCoding
 from polyleaf.params.combinations import check, refused
@@ -182,7 +182,7 @@ def set_unobserved_aside(y: Array, weight: FloatArray | None) -> tuple[Array, Fl
         missing = None
     else:
         missing = np.isnan(y)
-        if not missing.any():
+        if not largest(missing, None):  # of any shard: all have weights of the same shape
             missing = None
     if missing is not None:
         if weight is None:
@@ -209,11 +209,11 @@ def refuse_unobserved(
     n_rows: int, weight: FloatArray | None, name: str, names: Sequence[str] | None = None
 ) -> None:
     """Raise where there is nothing to learn from: no row left, or a column of y without an observation."""
-    if n_rows == 0:
+    if row_count(range(n_rows)) == 0:
         raise ValueError(f"{name} holds no observation: all of it is NaN, or has weight 0.")
     if weight is None or weight.ndim == 1:
         return
-    empty = np.flatnonzero(~(weight > 0).any(axis=0))
+    empty = np.flatnonzero(~any_of_columns(weight > 0))
     if len(empty) > 0:
         column = int(empty[0]) if names is None else names[empty[0]]
         raise ValueError(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from polyleaf.peers.current import current_peers
+
+Value = TypeVar("Value", bound=str | int | float)
 
 # Of an array whose rows are brought together on every shard.
 MOST_GATHERED_BYTES = 1 << 30
@@ -41,3 +45,12 @@ def gather_rows(values: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
     parts = peers.all_gather(np.ascontiguousarray(values))
     rows = [np.frombuffer(part, dtype=values.dtype).reshape(-1, *values.shape[1:]) for part in parts]
     return np.concatenate(rows)
+
+
+def gather_values(values: Iterable[Value]) -> set[Value]:
+    """Return the distinct values, text or numbers, that any shard has."""
+    peers, own = current_peers(), list(values)
+    if peers is None:
+        return set(own)
+    said = peers.all_gather(json.dumps(own).encode())
+    return {value for text in said for value in json.loads(bytes(text))}
