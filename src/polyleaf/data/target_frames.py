@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -51,6 +51,14 @@ class TargetInput:
     labels: tuple[Any, ...] | None = None
 
 
+@dataclass(frozen=True)
+class NamedColumn:
+    """One column of a frame with its name, which a column of pyarrow does not know."""
+
+    column: Any
+    name: str
+
+
 def read_target_input(y: Any, name: str) -> TargetInput:
     """Take a frame or column apart; anything else is returned as it is, for the checks to come.
 
@@ -59,6 +67,8 @@ def read_target_input(y: Any, name: str) -> TargetInput:
     y = on_host(y)
     if isinstance(y, np.ndarray):
         return TargetInput(y)
+    if isinstance(y, NamedColumn):
+        return replace(read_target_input(y.column, name), names=(y.name,), labels=(y.name,))
     kind = series_kind(y)
     if kind is not None:
         label = getattr(y, "name", None)

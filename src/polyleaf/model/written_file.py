@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import BinaryIO
 
 # Signals that end a process before it could clear up, unless it asks to be told.
 _ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -30,8 +31,10 @@ def path_text(path: str | os.PathLike[str]) -> str:
     return text
 
 
-def checked_target(path: str | os.PathLike[str]) -> Path:
+def checked_target(path: str | os.PathLike[str], what: str = "model") -> Path:
     """Return where a file of this path would be written: of a link, the file that it leads to.
+
+    Errors call what is written `what`.
 
     Raises
     ------
@@ -44,7 +47,7 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
     """
     target = Path(os.path.realpath(path_text(path)))  # a link stays one
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to save the model in")
+        raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to save the {what} in")
     if target.is_dir():
         raise IsADirectoryError(f"{str(target)!r} is a folder; the path of a file is needed")
     if os.path.lexists(target) and (kind := special_kind(os.lstat(target).st_mode)) is not None:
@@ -60,7 +63,14 @@ def special_kind(mode: int) -> str | None:
 
 
 def write_atomically(target: Path, content: bytes | bytearray) -> None:
-    """Write beside the target, then rename: readers see the old file or the new one, never half of it.
+    """Write a file as `file_in_place_of` does."""
+    with file_in_place_of(target) as file:
+        file.write(content)
+
+
+@contextmanager
+def file_in_place_of(target: Path) -> Iterator[BinaryIO]:
+    """Open a file beside the target, and rename it at the end: readers see the old file or the new one.
 
     A file that is replaced hands on its mode and, where that is allowed, its owner. Nothing is left beside
     it by an error, nor by a signal that ends the process while its main thread is writing.
@@ -79,7 +89,7 @@ def write_atomically(target: Path, content: bytes | bytearray) -> None:
             with open(opened, "wb") as file:
                 if before is not None:
                     _hand_on(before, temporary)
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)
