@@ -110,8 +110,8 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
         table = _device_table(estimator, X, name, min_rows)
     elif isinstance(X, str | os.PathLike):
         raise TypeError(
-            f"{name} is a path, {str(X)!r:.200}: fit, predict and predict_proba read Parquet files; here it "
-            "must be a table in memory."
+            f"{name}: {str(X)!r:.200} is a path; fit, predict and predict_proba read Parquet files, but here "
+            "a table in memory is needed."
         )
     else:
         array = _validated_array(estimator, X, reset=reset, name=name, min_rows=min_rows)

@@ -32,8 +32,7 @@ def open_lazy_frame(frame: Any, wanted: Wanted, name: str) -> ParquetSource:
     present = frame.collect_schema().names()
     wanted.columns(present, set(), name)  # before the query is run
     if wanted.features is not None and set(wanted.features) <= set(present):
-        own = wanted.target or []
-        needed = {*wanted.features, *([own] if isinstance(own, str) else own), wanted.weight}
+        needed = {*wanted.features, *wanted.targets(present), wanted.weight}
         frame = frame.select([column for column in present if column in needed])
     _warn_of_fallback(frame, name)
     folder = tempfile.TemporaryDirectory(prefix="polyleaf-")

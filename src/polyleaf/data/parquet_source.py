@@ -36,8 +36,8 @@ class Wanted:
 
     Attributes
     ----------
-    target : str, list of str or None
-        Those of y; None: y is not in the source.
+    target : str, list of str, frozenset of str or None
+        Those of y; a set: in the order of the source. None: y is not in the source.
     weight : str or None
         That of the weights.
     features : sequence of str or None
@@ -46,16 +46,23 @@ class Wanted:
         What errors call the arguments that name them.
     """
 
-    target: str | list[str] | None = None
+    target: str | list[str] | frozenset[str] | None = None
     weight: str | None = None
     features: Sequence[str] | None = None
     target_name: str = "y"
     weight_name: str = "sample_weight"
 
+    def targets(self, present: Sequence[str]) -> list[str]:
+        """Return the columns of y, in the order that it has."""
+        if self.target is None or isinstance(self.target, str):
+            return [] if self.target is None else [self.target]
+        if isinstance(self.target, frozenset):
+            return sorted(self.target, key=lambda name: list(present).index(name) if name in present else -1)
+        return self.target
+
     def columns(self, present: Sequence[str], set_aside: set[str], name: str) -> list[str]:
         """Return the features among the columns that are there, or raise naming a column."""
-        own = [] if self.target is None else [self.target] if isinstance(self.target, str) else self.target
-        asked = [(column, self.target_name) for column in own]
+        asked = [(column, self.target_name) for column in self.targets(present)]
         asked += [] if self.weight is None else [(self.weight, self.weight_name)]
         taken: dict[str, str] = {}
         for column, who in asked:
@@ -151,7 +158,8 @@ class ParquetSource(Source):
 
     def is_ordered(self, j: int) -> bool:
         """Whether the type of a column says that its categories have an order."""
-        return bool(getattr(self._types[j], "ordered", False))
+        # polars writes that of its Enum, which has none.
+        return self._frame != "polars" and bool(getattr(self._types[j], "ordered", False))
 
     def check_first_rows(self, categorical: npt.NDArray[np.bool_]) -> None:
         """Raise for columns that hold no numbers, but for these, as far as the first rows show it."""
@@ -167,7 +175,7 @@ class ParquetSource(Source):
             return None
         if isinstance(target, str):
             return NamedColumn(self._native(self._whole([target]).column(0)), target)
-        return self._native(self._whole(target))
+        return self._native(self._whole(self._wanted.targets(self._dataset.schema.names)))
 
     def take_weight(self) -> object:
         """Return the column of the weights."""
@@ -229,6 +237,8 @@ class ParquetSource(Source):
 def parquet_dataset(path: str | os.PathLike[str], name: str) -> Any:
     """Return the data set of a Parquet file, a folder of them or a pattern, the files ordered by their paths.
 
+    Of a folder, these are the files called ``*.parquet``, in it and below it; all where none is called that.
+
     Raises
     ------
     FileNotFoundError
@@ -243,15 +253,15 @@ def parquet_dataset(path: str | os.PathLike[str], name: str) -> Any:
     if os.path.isdir(text):
         # "year=2024" in the name of a folder is a column, as elsewhere.
         found = _readable(lambda: ds.dataset(text, format="parquet", partitioning="hive"), text, name)
-        files = sorted(found.files)
     else:
-        files = [text] if os.path.exists(text) else sorted(glob.glob(text, recursive=True))
+        files = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
         files = [file for file in files if not os.path.isdir(file)]
-    if not files:
+        found = _readable(lambda: ds.dataset(files, format="parquet"), text, name) if files else None
+    fragments = [] if found is None else sorted(found.get_fragments(), key=lambda one: str(one.path))
+    if not fragments:
         raise FileNotFoundError(f"{name}: there is no Parquet file {text!r}.")
-    if not os.path.isdir(text):
-        found = _readable(lambda: ds.dataset(files, format="parquet"), text, name)
-    fragments = sorted(found.get_fragments(), key=lambda fragment: str(fragment.path))
+    if os.path.isdir(text):  # which may have other files
+        fragments = [one for one in fragments if one.path.endswith(".parquet")] or fragments
     schema = _readable(lambda: _common_schema(found.schema, fragments, name), text, name)
     return ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
 

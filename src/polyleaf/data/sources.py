@@ -139,9 +139,9 @@ def _open_named(X: Any, wanted: Wanted, name: str) -> ParquetSource:
     return ParquetSource(parquet_dataset(X, name) if kind == "path" else X, wanted, name)
 
 
-def _named_columns(y: object) -> str | list[str] | None:
-    """Return y where it is the name of a column, or a list of names; otherwise None."""
-    if isinstance(y, str):
+def _named_columns(y: object) -> str | list[str] | frozenset[str] | None:
+    """Return y where it is the name of a column, or names of several; otherwise None."""
+    if isinstance(y, str | frozenset):
         return y
     if isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(one, str) for one in y):
         return list(y)

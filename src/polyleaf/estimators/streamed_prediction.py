@@ -52,13 +52,17 @@ def _written(predictions: Iterator[Any], columns: Sequence[str], out: Path) -> N
     target = checked_target(out, "predictions")
     parquet = import_module("pyarrow.parquet")
     with file_in_place_of(target) as file:
-        writer = None
+        writer = table = None
         try:
             for prediction in predictions:
                 table = _arrow_table(prediction, columns)
+                if table.num_rows == 0:  # which need not know its types
+                    continue
                 if writer is None:
                     writer = parquet.ParquetWriter(file, table.schema)
                 writer.write_table(table)
+            if writer is None and table is not None:
+                parquet.write_table(table, file)
         finally:
             if writer is not None:
                 writer.close()
@@ -85,5 +89,7 @@ def _arrow_table(prediction: Any, columns: Sequence[str]) -> Any:
 
 
 def _arrow_column(values: Any) -> Any:
-    text = values.dtype.kind in "UOT"
-    return values.tolist() if text else np.ascontiguousarray(values)
+    pa = import_module("pyarrow")
+    if values.dtype.kind in "UT":
+        return pa.array(values.tolist(), pa.string())
+    return pa.array(values.tolist() if values.dtype.kind == "O" else np.ascontiguousarray(values))

@@ -39,11 +39,11 @@ class GroupedTargets(Targets):
     """The groups that the parameter `targets` names."""
 
     def naming_columns(self, given: EvalInput) -> EvalInput:
-        """Return rows whose y is a list of columns: those of all groups where none are named."""
+        """Return rows whose y is a table of columns: those of all groups where none are named."""
         if isinstance(given.y, str):
             return replace(given, y=[given.y])
         if given.y is None and source_kind(given.X) not in (None, "batches"):
-            return replace(given, y=[column for spec in self._specs() for column in spec.columns])
+            return replace(given, y=frozenset(column for spec in self._specs() for column in spec.columns))
         return given
 
     def take_apart(self, y: object, name: str) -> TargetInput:
