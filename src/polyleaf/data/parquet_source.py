@@ -211,10 +211,13 @@ class ParquetSource(Source):
         """Yield all rows of some columns, some rows at a time."""
         pa = import_module("pyarrow")
         schema = self._dataset.schema.empty_table().select(list(names)).schema.remove_metadata()
-        for batch in self._projected(names).to_batches():
-            if batch.num_rows > 0:
-                # Without the metadata, which of files that follow each other need not agree.
-                yield pa.Table.from_batches([batch.replace_schema_metadata(None)]).cast(schema)
+        try:
+            for batch in self._projected(names).to_batches():
+                if batch.num_rows > 0:
+                    # Without the metadata, which of files that follow each other need not agree.
+                    yield pa.Table.from_batches([batch.replace_schema_metadata(None)]).cast(schema)
+        finally:
+            pa.system_memory_pool().release_unused()
 
     def _projected(self, names: Sequence[str]) -> Any:
         """Return what scans some columns, little of them at a time."""
