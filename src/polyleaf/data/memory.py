@@ -11,14 +11,11 @@ from pathlib import Path
 LEAST_PANEL_BYTES = 1 << 28
 # Of the search for cut points, for each row and thread; more where rows have weights.
 _SEARCH_BYTES, _WEIGHT_BYTES = 48, 16
-# The interpreter with what it has imported, the histograms, and a batch of rows.
-_FIXED_BYTES = 1 << 28
-_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Bytes that training on a streamed table takes at its peak.
+    """Bytes that training on a streamed table takes at its peak, beside what the process has already.
 
     Attributes
     ----------
@@ -42,7 +39,7 @@ class Needs:
     def listed(self) -> str:
         """Return the sizes in words."""
         parts = {**self.throughout, **self.rounds}
-        return ", ".join(f"{name} {_in_words(size)}" for name, size in parts.items() if size >= _BLOCK_BYTES)
+        return ", ".join(f"{name} {_in_words(size)}" for name, size in parts.items() if size > 0)
 
 
 def needs(
@@ -79,7 +76,6 @@ def needs(
         "codes of the features": n_rows * n_features * code,
         "targets": n_rows * (n_outputs if n_targets is None else n_targets) * 8,
         "weights": n_rows * 8 if weighted else 0,
-        "the rest": _FIXED_BYTES,
     }
     rounds = {
         "scores": n_rows * n_outputs * 8,
@@ -175,4 +171,7 @@ def _read(path: str | Path) -> str:
 
 
 def _in_words(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:.0f} MiB"
+    for size, unit in ((2**30, "GiB"), (2**20, "MiB")):
+        if n_bytes >= size / 2:
+            return f"{n_bytes / size:.1f} {unit}"
+    return f"{n_bytes / 2**10:.1f} KiB"

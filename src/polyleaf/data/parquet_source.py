@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf.data.category_values import Categories, category_codes
+from polyleaf.data.category_values import Categories, category_codes, factored
 from polyleaf.data.inputs import table_numbers
 from polyleaf.data.source import Source
 from polyleaf.data.tables import Array, FrameKind, Table, frame_labels, read_frame
@@ -27,6 +27,7 @@ _BLOCK_CELLS = 1 << 22
 _BLOCK_ROWS = 1 << 17
 # The rows that are looked at before all of them are.
 _FIRST_ROWS = 1000
+_TEXT = ("string", "large_string", "string_view")
 _HOW_TO_INSTALL = "needs pyarrow, which is not installed (pip install 'polyleaf[parquet]')"
 
 
@@ -114,7 +115,7 @@ class ParquetSource(Source):
         self.name, self.labels, self.names = name, head.labels, head.names
         self.categorical = head.categorical
         types = [schema.field(column).type for column in features]
-        self.text = np.array([str(one) in ("string", "large_string", "string_view") for one in types])
+        self.text = np.array([str(one) in _TEXT for one in types])
         self.cell_bytes = max(map(_cell_bytes, types))
         self.shape = (int(dataset.count_rows()), len(features))
         self._dataset, self._wanted, self._frame = dataset, wanted, frame
@@ -148,13 +149,22 @@ class ParquetSource(Source):
 
     def column(self, j: int) -> Any:
         """Return a column as a whole: its distinct values, and for each row which of them."""
-        pa = import_module("pyarrow")
+        return self._encoded(str(self.labels[j]))
+
+    def _encoded(self, name: str) -> Any:
         chunks = [
             chunk if str(chunk.type).startswith("dictionary") else chunk.dictionary_encode()
-            for table in self._tables([str(self.labels[j])])
+            for table in self._tables([name])
             for chunk in table.column(0).chunks
         ]
-        return pa.chunked_array(chunks)
+        return import_module("pyarrow").chunked_array(chunks)
+
+    def _labels_of(self, name: str) -> Array:
+        """Return a column of text, in which equal cells are one object."""
+        levels, positions = factored(self._encoded(name), name)
+        shared: dict[Any, Any] = {}
+        objects = np.array([*(shared.setdefault(one, one) for one in levels), None], dtype=object)
+        return objects[positions]
 
     def is_ordered(self, j: int) -> bool:
         """Whether the type of a column says that its categories have an order."""
@@ -174,7 +184,10 @@ class ParquetSource(Source):
         if target is None:
             return None
         if isinstance(target, str):
-            return NamedColumn(self._native(self._whole([target]).column(0)), target)
+            kind = str(self._dataset.schema.field(target).type)
+            text = kind in _TEXT or kind.startswith("dictionary")
+            column = self._labels_of(target) if text else self._native(self._whole([target]).column(0))
+            return NamedColumn(column, target, self._frame)
         return self._native(self._whole(self._wanted.targets(self._dataset.schema.names)))
 
     def take_weight(self) -> object:

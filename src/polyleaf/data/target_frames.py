@@ -53,10 +53,11 @@ class TargetInput:
 
 @dataclass(frozen=True)
 class NamedColumn:
-    """One column of a frame with its name, which a column of pyarrow does not know."""
+    """One column of a frame, as an array or as the library has it, with what it does not know itself."""
 
     column: Any
     name: str
+    frame: FrameKind
 
 
 def read_target_input(y: Any, name: str) -> TargetInput:
@@ -68,7 +69,8 @@ def read_target_input(y: Any, name: str) -> TargetInput:
     if isinstance(y, np.ndarray):
         return TargetInput(y)
     if isinstance(y, NamedColumn):
-        return replace(read_target_input(y.column, name), names=(y.name,), labels=(y.name,))
+        taken = read_target_input(y.column, name)
+        return replace(taken, names=(y.name,), frame=y.frame, labels=(y.name,))
     kind = series_kind(y)
     if kind is not None:
         label = getattr(y, "name", None)
