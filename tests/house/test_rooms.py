@@ -57,6 +57,7 @@ SHARED_BY_TESTS = {
     "growing.py",
     "pairs.py",
     "skip_report.py",
+    "streams.py",
     "same_forest.py",
     "gradients_of.py",
     "training_cases.py",

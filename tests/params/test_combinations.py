@@ -160,6 +160,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "going on, going on": lambda: PolyleafRegressor().fit(
         X, TARGETS, init_model=fitted("targets"), resume="file"
     ),
+    "streamed X, cv": lambda: cv(PolyleafRegressor(), "folder", "price"),
     "Checkpoint, cv": lambda: cv(PolyleafRegressor(callbacks=[Checkpoint("file")]), X, TARGETS),
     "no max_depth, no max_leaves": regressor(max_depth=None),
     "cuda, sparse leaves": regressor(device="cuda", sparse_leaves=2),
@@ -183,6 +184,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     ).fit(X, {"a": X[:, 1], "b": X[:, 2]}),
     "cuda, colsample_bylevel": regressor(device="cuda", colsample_bylevel=0.5),
     "cuda, colsample_bynode": regressor(device="cuda", colsample_bynode=0.5),
+    "cuda, streamed X": lambda: PolyleafRegressor(device="cuda").fit("folder", "price"),
     "cuda, many bins": regressor(device="cuda", max_bins=256),
     "CuPy X, cpu": lambda: fitted("targets").predict(OnDevice()),
     "CuPy X, categories": lambda: table_numbers(
@@ -193,6 +195,8 @@ REFUSED: dict[str, Callable[[], object]] = {
         pytest.importorskip("pandas").DataFrame(X), sparse=True, as_frame=True
     ),
     "sparse predictions, not labels": lambda: fitted("classes").predict(X, sparse=True),
+    "out, as_frame": lambda: fitted("targets").predict(X, out="file", as_frame=True),
+    "out, sparse predictions": lambda: fitted("sparse labels").predict(X, out="file", sparse=True),
     "as_labels, no top_k": lambda: fitted("classes").predict(X, as_labels=True),
     "sparse predictions, top_k": lambda: fitted("sparse labels").predict(X, sparse=True, top_k=2),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),

@@ -6,16 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf import _core
-from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.dataset import Dataset, FeatureTable
+from polyleaf.data.inputs import FloatArray
 from polyleaf.data.shared_binning import bin_shard
-from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import dense_columns
+from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.params.settings import Settings
 
 
 def bin_table(
-    X: Array | SparseTable,
+    X: FeatureTable,
     weight: FloatArray | None,
     max_bins: int | None,
     n_threads: int,
@@ -26,12 +26,12 @@ def bin_table(
     Each column gets at most `max_bins` bins of about equal weight (one per distinct value where there are
     few), bounded halfway between observed values: bin b holds the x with ``cuts[b - 1] < x <= cuts[b]``.
     Missing values have a bin of their own after those. All rows count, not a sample of them. The table is
-    read in place, whatever its dtype and strides; a sparse one is made dense some columns at a time. The
-    codes are dense, one or two bytes a cell.
+    read in place, whatever its dtype and strides; a sparse one is made dense some columns at a time, and a
+    streamed one is read some columns at a time. The codes are dense, one or two bytes a cell.
 
     Parameters
     ----------
-    X : ndarray, csr_array or csc_array of shape (rows, features)
+    X : ndarray, csr_array, csc_array or StreamedTable of shape (rows, features)
         bool, integer, float32 or float64; NaN is missing; no infinities.
     weight : float64 ndarray of shape (rows,) or None
         Weight of each row in the distribution of a column.
@@ -45,11 +45,16 @@ def bin_table(
     """
     if isinstance(X, np.ndarray):
         return _core.bin_table(X, weight, max_bins, n_threads, categorical=categorical)
-    assert categorical is None  # columns of a sparse table are numbers
-    parts = [
-        _core.bin_table(block, weight, max_bins, n_threads, first_column=first)
-        for first, block in dense_columns(X)
-    ]
+    parts = []
+    if isinstance(X, StreamedTable):
+        for first, panel, threads in X.panels(n_threads, weighted=weight is not None):
+            own = None if categorical is None else categorical[first : first + panel.shape[1]]
+            parts.append(_core.bin_table(panel, weight, max_bins, threads, first, own))
+            del panel  # before the next one is read
+    else:
+        assert categorical is None  # columns of a sparse table are numbers
+        for first, block in dense_columns(X):
+            parts.append(_core.bin_table(block, weight, max_bins, n_threads, first_column=first))
     return parts[0] if len(parts) == 1 else _core.join_columns(parts, n_threads)
 
 

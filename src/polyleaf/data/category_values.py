@@ -57,7 +57,7 @@ class CategoryValues:
 
         Parameters
         ----------
-        column : Series of pandas or polars, ChunkedArray of pyarrow, or 1-D ndarray
+        column : Series of pandas or polars, ChunkedArray of pyarrow, 1-D ndarray, or Factored
             Of any dtype that holds text or numbers. A category that is declared but does not occur is none.
         label : object
             What errors call the column.
@@ -72,7 +72,7 @@ class CategoryValues:
             For more than 10,000 categories, a mixture of types, or values that are neither text nor numbers.
         """
         where = f"{name}: column {label!r}"
-        levels, positions = _factored(column, where)
+        levels, positions = factored(column, where)
         used = _used(levels, positions if rows is None else positions[rows])
         found = gather_values(_checked(used, where).values())
         _checked(dict(enumerate(found)), where)  # those of other shards, too
@@ -112,7 +112,7 @@ class CategoryValues:
             For text where there were numbers in ``fit``, the other way round, or a mixture.
         """
         where = f"{name}: column {label!r}"
-        levels, positions = _factored(column, where)
+        levels, positions = factored(column, where)
         used = _checked(_used(levels, positions), where)
         if used and self.values:
             is_text, was_text = (
@@ -239,9 +239,7 @@ def read_categories(columns: Any, n_features: int) -> dict[int, CategoryValues]:
 def _refuse_ordered(table: Table) -> None:
     """Raise where a dtype says that categories have an order, which sets of them would not keep."""
     for j in np.flatnonzero(table.categorical).tolist():
-        column = table.column(j)
-        dtype = column.type if table.kind == "pyarrow" else column.dtype
-        if getattr(dtype, "ordered", False):
+        if table.is_ordered(j):
             label = table.labels[j]
             raise ValueError(
                 f"{table.name}: column {label!r} holds categories with an order, which splits by sets of "
@@ -261,11 +259,21 @@ def _kind_of_entry(entry: object) -> str:
 # --- distinct values and where they are --------------------------------------------------------------------
 
 
-def _factored(column: Any, where: str) -> tuple[Sequence[Any], Positions]:
+@dataclass(frozen=True)
+class Factored:
+    """A column taken apart: values, and for each cell the position of its value, -1 for a missing cell."""
+
+    levels: Sequence[Any]
+    positions: Positions
+
+
+def factored(column: Any, where: str) -> tuple[Sequence[Any], Positions]:
     """Return values and, for each cell, the position of its value among them, -1 for a missing cell.
 
     The values may repeat, and may hold some that no cell has, or missing ones.
     """
+    if isinstance(column, Factored):
+        return column.levels, column.positions
     library = type(column).__module__.partition(".")[0]
     try:
         if library == "pandas":

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from polyleaf.data.inputs import Array
 from polyleaf.data.sparse_formats import SparseTable
+from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.data.weights import Weights
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.shard import Shard
+
+FeatureTable: TypeAlias = "Array | SparseTable | StreamedTable"
 
 
 @dataclass(frozen=True)
@@ -19,8 +23,8 @@ class Dataset:
     ----------
     name : str
         Key in ``evals_result_``.
-    X : ndarray or csc_array of shape (rows, features)
-        Any real dtype and strides.
+    X : ndarray, csc_array or StreamedTable of shape (rows, features)
+        Any real dtype and strides. Only the training rows may be streamed.
     y : ndarray
         Class codes (int32), or float64 of shape (rows, outputs).
     weights : Weights
@@ -30,7 +34,7 @@ class Dataset:
     """
 
     name: str
-    X: Array | SparseTable
+    X: FeatureTable
     y: Array
     weights: Weights
     shard: Shard | None = None
@@ -45,6 +49,6 @@ class Dataset:
         """Rows, those of all shards where there are several."""
         return self.X.shape[0] if self.shard is None else self.shard.n_rows
 
-    def arrays(self) -> dict[str, Array | SparseTable | None]:
+    def arrays(self) -> dict[str, FeatureTable | None]:
         """Return all values, by the names users know."""
         return {"X": self.X, "y": self.y, "sample_weight": self.weights.whole()}

@@ -7,7 +7,8 @@ memory layout, without a copy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -25,6 +26,7 @@ from polyleaf.data.exact_integers import (
     refuse_inexact_columns,
 )
 from polyleaf.data.remedies import IN_X
+from polyleaf.data.source import Source
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import place_of_infinity, read_sparse, refuse_empty
 from polyleaf.data.tables import (
@@ -93,7 +95,10 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
     The other parameters are those of `check_features`.
     """
     kind = None if type(X) is np.ndarray else frame_kind(X)
-    if kind is not None:
+    if isinstance(X, Source):
+        table = X.table()
+        refuse_empty(table.shape, name, min_rows)
+    elif kind is not None:
         if not reset and getattr(estimator, "columns_by_name", False):
             X = columns_of_fit(estimator, X, kind)
         table = read_frame(X, kind, name, min_rows)
@@ -103,6 +108,11 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
         table = Table(name, "sparse", matrix, range(n_columns), None, np.zeros(n_columns, dtype=bool))
     elif is_device_array(X):
         table = _device_table(estimator, X, name, min_rows)
+    elif isinstance(X, str | os.PathLike):
+        raise TypeError(
+            f"{name}: {str(X)!r:.200} is a path; fit, predict and predict_proba read Parquet files, but here "
+            "a table in memory is needed."
+        )
     else:
         array = _validated_array(estimator, X, reset=reset, name=name, min_rows=min_rows)
         n_columns = array.shape[1]
@@ -112,7 +122,7 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
 
 
 def table_numbers(
-    table: Table, codes: Mapping[int, FloatArray] | None = None, n_threads: int = 1
+    table: Table, codes: Mapping[int, FloatArray] | None = None, n_threads: int = 1, first_row: int = 0
 ) -> Array | SparseTable:
     """Return a table's cells as numbers without infinities.
 
@@ -124,6 +134,8 @@ def table_numbers(
         Columns that are replaced by these numbers: the codes of categorical features.
     n_threads : int, default=1
         Threads that look for infinities.
+    first_row : int, default=0
+        Number of the first row, for errors: that of a part of a table.
     """
     if table.kind == "cupy":
         return _device_numbers(table, codes)  # type: ignore[no-any-return]
@@ -146,7 +158,7 @@ def table_numbers(
         )
     else:
         numbers = _as_numbers(table.source, table.labels, table.name)
-    _refuse_infinity(numbers, table.labels, table.name, n_threads)
+    _refuse_infinity(numbers, table.labels, table.name, n_threads, first_row)
     return numbers
 
 
@@ -242,14 +254,21 @@ def _objects_as_floats(table: Array, labels: Sequence[object], name: str) -> Flo
     return stacked(columns)
 
 
-def _refuse_infinity(table: Array, labels: Sequence[object] | None, name: str, n_threads: int) -> None:
+def _refuse_infinity(
+    table: Array, labels: Sequence[object] | None, name: str, n_threads: int, first_row: int = 0
+) -> None:
     """Raise naming the first infinity; `labels` None: columns are called by their numbers."""
     if table.dtype.kind == "f" and _core.has_infinity(table, n_threads):
-        search_infinity(table, labels, name)
+        search_infinity(table, labels, name, first_row=first_row)
 
 
 def search_infinity(
-    table: Any, labels: Sequence[object] | None, name: str, xp: Any = np, block_cells: int = _BLOCK_CELLS
+    table: Any,
+    labels: Sequence[object] | None,
+    name: str,
+    xp: Any = np,
+    block_cells: int = _BLOCK_CELLS,
+    first_row: int = 0,
 ) -> None:
     """Raise naming the first infinity of a table of floats, if there is one.
 
@@ -265,6 +284,8 @@ def search_infinity(
         numpy or cupy.
     block_cells : int
         Cells looked at together: bounds the memory of the temporary mask.
+    first_row : int, default=0
+        Number of the first row.
     """
     by_column = table.flags.f_contiguous and not table.flags.c_contiguous
     lines = table.T if by_column else table
@@ -277,7 +298,7 @@ def search_infinity(
             label = column if labels is None else labels[column]
             raise ValueError(
                 f"{name} contains infinity or a value too large for {table.dtype}: {table[row, column]} in "
-                f"row {row}, column {label!r}. Allowed are finite numbers and NaN (missing)."
+                f"row {first_row + row}, column {label!r}. Allowed are finite numbers and NaN (missing)."
             )
 
 
@@ -380,7 +401,9 @@ class EvalInput:
     weight_name: str
 
 
-def read_eval_sets(eval_set: object, eval_sample_weight: object) -> list[EvalInput]:
+def read_eval_sets(
+    eval_set: object, eval_sample_weight: object, source_kind: Callable[[Any], object] = lambda X: None
+) -> list[EvalInput]:
     """Bring `eval_set` and `eval_sample_weight` into one form.
 
     Parameters
@@ -389,6 +412,8 @@ def read_eval_sets(eval_set: object, eval_sample_weight: object) -> list[EvalInp
         Rows that are not trained on.
     eval_sample_weight : None, array-like, list of (None or array-like), or dict
         Weights in the same form: an array for one tuple, a list for a list, a dict for a dict.
+    source_kind : callable
+        Tells a source from other objects: one of batches, which bring y along, needs no tuple.
 
     Returns
     -------
@@ -399,6 +424,12 @@ def read_eval_sets(eval_set: object, eval_sample_weight: object) -> list[EvalInp
         if eval_sample_weight is not None:
             raise refused(Situation(n_eval_sets=0, eval_weights=True))
         return []
+
+    def in_tuple(pair: object) -> object:
+        is_pair = isinstance(pair, tuple | list | Mapping)
+        return (pair, None) if not is_pair and source_kind(pair) == "batches" else pair
+
+    eval_set = in_tuple(eval_set)
     if isinstance(eval_set, tuple):
         return [
             _eval_input("validation_0", "eval_set[0]", eval_set, eval_sample_weight, "eval_sample_weight")
@@ -406,13 +437,21 @@ def read_eval_sets(eval_set: object, eval_sample_weight: object) -> list[EvalInp
     if isinstance(eval_set, list):
         weights = _one_per_set(eval_sample_weight, len(eval_set))
         return [
-            _eval_input(f"validation_{i}", f"eval_set[{i}]", pair, weight, f"eval_sample_weight[{i}]")
+            _eval_input(
+                f"validation_{i}", f"eval_set[{i}]", in_tuple(pair), weight, f"eval_sample_weight[{i}]"
+            )
             for i, (pair, weight) in enumerate(zip(eval_set, weights, strict=True))
         ]
     if isinstance(eval_set, Mapping):
         by_name = _by_name(eval_sample_weight, eval_set)
         return [
-            _eval_input(name, f"eval_set[{name!r}]", pair, by_name.get(name), f"eval_sample_weight[{name!r}]")
+            _eval_input(
+                name,
+                f"eval_set[{name!r}]",
+                in_tuple(pair),
+                by_name.get(name),
+                f"eval_sample_weight[{name!r}]",
+            )
             for name, pair in eval_set.items()
         ]
     raise TypeError(

@@ -27,7 +27,7 @@ from polyleaf.data.sparse_tables import read_sparse, refuse_empty
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
 FrameKind = Literal["pandas", "polars", "pyarrow"]
-TableKind: TypeAlias = FrameKind | Literal["array", "sparse", "cupy"]
+TableKind: TypeAlias = FrameKind | Literal["array", "sparse", "cupy", "stream"]
 
 _HOW_MANY_TO_NAME = 5
 # Numbers that NumPy has no dtype for.
@@ -48,10 +48,10 @@ class Table:
     ----------
     name : str
         What errors call the table.
-    kind : {"pandas", "polars", "pyarrow", "array", "sparse", "cupy"}
+    kind : {"pandas", "polars", "pyarrow", "array", "sparse", "cupy", "stream"}
         What `source` is.
-    source : DataFrame, pyarrow.Table, ndarray, csr_array, csc_array or CuPy array
-        The table itself.
+    source : DataFrame, pyarrow.Table, ndarray, csr_array, csc_array, CuPy array or Source
+        The table itself, or where it is read from.
     labels : sequence
         What errors call the columns: their names, or their numbers.
     names : tuple of str or None
@@ -86,7 +86,17 @@ class Table:
             return self.source[:, [j]].toarray()[:, 0]
         if self.kind == "cupy":
             return self.source[:, j].get()
+        if self.kind == "stream":
+            return self.source.column(j)
         return self.source[:, j] if self.kind == "array" else _native_column(self.source, self.kind, j)
+
+    def is_ordered(self, j: int) -> bool:
+        """Whether the dtype of column `j` says that its categories have an order."""
+        if self.kind == "stream":
+            return bool(self.source.is_ordered(j))
+        column = self.column(j)
+        dtype = column.type if self.kind == "pyarrow" else column.dtype
+        return bool(getattr(dtype, "ordered", False))
 
 
 # --- reading -----------------------------------------------------------------------------------------------
@@ -100,7 +110,10 @@ def frame_kind(X: object) -> FrameKind | None:
     if is_a.is_polars_dataframe(X):
         return "polars"
     if is_a.is_polars_lazyframe(X):
-        raise TypeError("got a polars LazyFrame, whose rows are not known yet; call its collect() first.")
+        raise TypeError(
+            "got a polars LazyFrame, whose rows are not known yet: fit, predict and predict_proba take one "
+            "as X; elsewhere call its collect() first."
+        )
     return "pyarrow" if is_a.is_pyarrow_table(X) or _is_record_batch(X) else None
 
 
@@ -238,6 +251,9 @@ def text_columns(table: Table) -> npt.NDArray[np.bool_]:
     """Return which columns hold text, alone or among other objects."""
     if table.kind in ("sparse", "cupy") or (table.kind == "array" and table.source.dtype.kind in "biuf"):
         return np.zeros(table.shape[1], dtype=bool)
+    if table.kind == "stream":
+        found: npt.NDArray[np.bool_] = table.source.text
+        return found
     return np.array([_holds_text(table.column(j)) for j in range(table.shape[1])], dtype=bool)
 
 

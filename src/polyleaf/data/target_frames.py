@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -51,6 +51,15 @@ class TargetInput:
     labels: tuple[Any, ...] | None = None
 
 
+@dataclass(frozen=True)
+class NamedColumn:
+    """One column of a frame, as an array or as the library has it, with what it does not know itself."""
+
+    column: Any
+    name: str
+    frame: FrameKind
+
+
 def read_target_input(y: Any, name: str) -> TargetInput:
     """Take a frame or column apart; anything else is returned as it is, for the checks to come.
 
@@ -59,6 +68,9 @@ def read_target_input(y: Any, name: str) -> TargetInput:
     y = on_host(y)
     if isinstance(y, np.ndarray):
         return TargetInput(y)
+    if isinstance(y, NamedColumn):
+        taken = read_target_input(y.column, name)
+        return replace(taken, names=(y.name,), frame=y.frame, labels=(y.name,))
     kind = series_kind(y)
     if kind is not None:
         label = getattr(y, "name", None)

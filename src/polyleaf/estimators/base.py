@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
@@ -18,12 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from polyleaf.data.category_values import Categories
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray, read_eval_sets
+from polyleaf.data.sources import opened, source_kind
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.fit import callbacks_of, train_on
 from polyleaf.estimators.prediction import observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
+from polyleaf.estimators.streamed_prediction import Predict, predict_by_parts
 from polyleaf.estimators.targets import Objective, Targets
 from polyleaf.losses import Loss, make_link
 from polyleaf.model.file import read_model, write_model
@@ -76,7 +78,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
         eval_sample_weight: Any = None,
@@ -100,19 +102,26 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
             The features: numbers, with NaN (in a frame: null, too) for a missing value. Frames are those of
             pandas, polars and pyarrow. A SciPy sparse matrix is never made dense as a whole; its zeros are
-            values.
-        y : array-like or data frame of shape (n_rows,) or (n_rows, n_columns)
+            values. Or where to read them from, some columns at a time: the path of a Parquet file, of a
+            folder of them or a pattern (str or os.PathLike), a `pyarrow.dataset.Dataset`, a polars LazyFrame,
+            or an iterable of batches (X, y) or (X, y, weight), which can be gone through more than once. The
+            model is the same, bit for bit.
+        y : str, list of str, array-like or data frame of shape (n_rows,) or (n_rows, n_columns)
             The targets, the class labels, or a matrix of 0 and 1 with one column per label. NaN in a target
             or in a matrix of labels means "not observed": that cell takes no part in anything. The names of
             a frame's columns are kept in `target_names_`. Of a mixed model, a table with the columns that
-            `targets` names, in any order; also classes may be missing there (None or NaN).
-        sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
+            `targets` names, in any order; also classes may be missing there (None or NaN). Where `X` is read
+            from files or a LazyFrame, the name of a column of it, or a list of names; left out for batches.
+        sample_weight : str, array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of the rows, or of each target or label of each row, >= 0. A row of weight 0 is treated as
             if it were not there, a cell of weight 0 as if it were not observed. Columns with names (a data
-            frame, or a dict of arrays) are matched with those of y by name, others by their order in y.
+            frame, or a dict of arrays) are matched with those of y by name, others by their order in y. A
+            str names a column of `X` where that is read from files or a LazyFrame.
         eval_set : tuple (X, y), list of such tuples, or dict of name and tuple, default=None
             Tables on which `eval_metric` is computed after each round. The names are the keys of
-            `evals_result_`; without names they are "validation_0", "validation_1", ...
+            `evals_result_`; without names they are "validation_0", "validation_1", ... X and y may be what
+            they may be for training (an iterable of batches without y, not in a tuple); what is read from
+            files or batches is held in memory, as numbers.
         eval_sample_weight : array-like, list or dict of array-like, default=None
             Weights of the evaluation sets: an array when `eval_set` is a tuple, a list when it is a list,
             a dict (which may leave out sets) when it is a dict.
@@ -131,16 +140,20 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """
         params = self.get_params(deep=False)
         validate_params(params, self._kind)
+        if source_kind(X) is not None:
+            check(Situation(params, device=self.device, table="stream"))
         if self.device == "cuda":
             from polyleaf.gpu.runtime import require_gpu
 
             require_gpu()
-        evals = read_eval_sets(eval_set, eval_sample_weight)
+        evals = read_eval_sets(eval_set, eval_sample_weight, source_kind)
         callbacks = callbacks_of(params, evals)
         start = self._start(init_model, resume)
-        problem = read_problem(self, params, training_rows(X, y, sample_weight), start)
-        self._warn_of_another_loss(params, problem)
-        result = train_on(problem, evals, callbacks, start)
+        given = self._targets(params).naming_columns(training_rows(X, y, sample_weight))
+        with opened(given, self.categorical_features) as given:
+            problem = read_problem(self, params, given, start)
+            self._warn_of_another_loss(params, problem)
+            result = train_on(problem, evals, callbacks, start)
         self._take(problem.fitted(result))
         self._seed = problem.settings.seed
         self._loaded = False
@@ -405,6 +418,18 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         # Building the loss takes longer than predicting a row.
         is_raw = link_of(self._loss_name, self._coding.kind) == "identity"
         return self._scored(X, n_rounds, None if is_raw else self._link())
+
+    def _check_out(self, out: object, **asked: object) -> None:
+        """Raise unless this is a fitted model, and what is asked for goes with writing a file."""
+        self._check_is_fitted()
+        if out is not None:
+            check(Situation(asked=frozenset({"out", *(name for name, value in asked.items() if value)})))
+
+    def _by_parts(
+        self, X: Any, predict: Predict, columns: Sequence[str], out: str | os.PathLike[str] | None
+    ) -> Any:
+        """Return the predictions of a source, or write those of any table to a file."""
+        return predict_by_parts(X, getattr(self, "feature_names_in_", None), predict, columns, out)
 
     def _link(self) -> Loss:
         """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""

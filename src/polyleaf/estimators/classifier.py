@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from sklearn.metrics import accuracy_score
 
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sources import source_kind
 from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import ClassWeight
 from polyleaf.estimators.base import BasePolyleaf
@@ -179,13 +182,16 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         as_labels: bool = False,
         n_rounds: int | None = None,
         as_frame: bool = False,
+        out: str | os.PathLike[str] | None = None,
     ) -> Any:
         """Predict the class of each row, or its labels.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            The features. A frame must have the columns of ``fit``, in the same order.
+            The features. A frame must have the columns of ``fit``, in the same order. Or a source, as in
+            ``fit``, of which some rows are read at a time; in files and LazyFrames the columns of ``fit`` are
+            found by name, and others do not matter. Batches are tables, or tuples that begin with one.
         sparse : bool, default=None
             With several labels per row, whether 0 and 1 are returned as a SciPy CSR array. None: as y was in
             ``fit``, unless a frame is asked for.
@@ -201,12 +207,27 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             Whether to return a data frame: of the kind of `X` (pandas: with its index), or of the kind that y
             had in ``fit`` when `X` is none. Its columns are `target_names_`; without these "class", or
             "label_0", "label_1", ...; with `top_k` "top_1", "top_2", ...
+        out : str or os.PathLike, default=None
+            A Parquet file to write the predictions to, batch by batch, in the place of returning them; its
+            columns are those that a frame would have. It appears when it is complete.
 
         Returns
         -------
         ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, top_k), csr_array, or data frame
-            No dense array of rows x labels is made for the third and the fourth.
+            None with `out`. No dense array of rows x labels is made for the third and the fourth.
         """
+        if out is not None or source_kind(X) is not None:
+            self._check_out(out, as_frame=as_frame, sparse=sparse)
+            whole = partial(
+                self.predict,
+                sparse=sparse if out is None else False,
+                top_k=top_k,
+                as_labels=as_labels,
+                n_rounds=n_rounds,
+                as_frame=as_frame,
+            )
+            names = _places(top_k) if top_k is not None else self._coding.columns_of_predictions()
+            return self._by_parts(X, whole, names, out)
         make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
         Boolean().check("as_labels", as_labels)
         if as_labels and top_k is None:
@@ -222,7 +243,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
                 best = self._labels()[best]
             if make_frame is None:
                 return best
-            return make_frame(best, [f"top_{place}" for place in range(1, best.shape[1] + 1)])
+            return make_frame(best, _places(best.shape[1]))
         if sparse is None:
             sparse = self._coding_of_fit().sparse and make_frame is None
         if not sparse:
@@ -235,7 +256,14 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         blocks = [scipy.sparse.csr_array(self._decided(raw)) for raw in self._raw_blocks(X, n_rounds)]
         return scipy.sparse.csr_array(scipy.sparse.vstack(blocks, format="csr"))
 
-    def predict_proba(self, X: Any, *, n_rounds: int | None = None, as_frame: bool = False) -> Any:
+    def predict_proba(
+        self,
+        X: Any,
+        *,
+        n_rounds: int | None = None,
+        as_frame: bool = False,
+        out: str | os.PathLike[str] | None = None,
+    ) -> Any:
         """Predict the probability of each class or label; parameters as in `predict`.
 
         Returns
@@ -244,6 +272,10 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             In the order of `classes_`. The columns of a frame are the classes, written as str, or the names
             of the labels.
         """
+        if out is not None or source_kind(X) is not None:
+            self._check_out(out, as_frame=as_frame)
+            whole = partial(self.predict_proba, n_rounds=n_rounds, as_frame=as_frame)
+            return self._by_parts(X, whole, self._coding.columns_of_probabilities(), out)
         make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
         probability = self._probabilities(self._predicted(X, n_rounds))
         if make_frame is None:
@@ -315,3 +347,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
 
     def _probabilities(self, prediction: FloatArray) -> FloatArray:
         return probabilities(self._coding, self._loss_name, prediction)
+
+
+def _places(top_k: int) -> list[str]:
+    """Return what the columns of the best classes or labels are called."""
+    return [f"top_{place}" for place in range(1, int(top_k) + 1)]

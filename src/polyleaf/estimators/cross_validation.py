@@ -18,6 +18,8 @@ from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.sources import source_kind
+from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
@@ -181,7 +183,8 @@ def cv(
         params["eval_metric"] = metrics
     validate_params(params, estimator._kind)
     Boolean().check("shuffle", shuffle)
-    check(Situation(params))
+    streamed = source_kind(X) is not None
+    check(Situation(params, cross_validation=True, table="stream" if streamed else None))
     if params["device"] == "cuda":
         from polyleaf.gpu.runtime import require_gpu
 
@@ -266,6 +269,7 @@ def _best(means: FloatArray, greater_is_better: bool) -> int:
 def _part(problem: Problem, rows: Indices, own_weight: FloatArray | None) -> Dataset:
     """Return some rows, with these weights, as a data set of their own."""
     data = problem.data
+    assert not isinstance(data.X, StreamedTable)  # which is refused
     return Dataset(data.name, data.X[rows], data.y[rows], _weights(problem, own_weight))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.mixed_targets import CodedGroup, MixedCoding, make_table
+from polyleaf.data.sources import source_kind
 from polyleaf.data.tables import frame_kind
 from polyleaf.data.weights import GroupClassWeight
 from polyleaf.estimators.base import BasePolyleaf
@@ -177,46 +180,74 @@ class PolyleafMixed(BasePolyleaf):
         in_order = self._mixed_coding().groups_in_order()
         self.classes_ = {name: classes[name] for name in in_order if name in classes}
 
-    def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:
+    def predict(
+        self, X: Any, *, n_rounds: int | None = None, out: str | os.PathLike[str] | None = None
+    ) -> Any:
         """Predict all targets.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            The features.
+        X : array-like, data frame or source
+            The features, as `PolyleafRegressor.predict` takes them.
         n_rounds : int, default=None
             Number of rounds to use; None: up to the best one.
+        out : str or os.PathLike, default=None
+            A Parquet file to write the predictions to, batch by batch, in the place of returning them; its
+            columns are those that a frame would have. It appears when it is complete.
 
         Returns
         -------
-        data frame, table or dict
+        data frame, table or dict; None with `out`
             Of the kind of `X` (pandas: with its index) if that is a frame, otherwise what y was in ``fit`` (a
             dict where its library is not installed). It has the columns of y that `targets` names, in the
             order of y. Classes are decoded, labels 0 or 1. Several quantiles of a column "a" are columns
             "a_q0.1", "a_q0.9" and so on, ascending in every row.
         """
+        if out is not None or source_kind(X) is not None:
+            self._check_out(out)
+            return self._by_parts(X, partial(self.predict, n_rounds=n_rounds), (), out)
         return self._predictions(X, on_host(self._raw(X, n_rounds)))
 
     def staged_predict(self, X: Any, *, n_rounds: int | None = None) -> Iterator[Any]:
         """Return an iterator over the predictions after each round; parameters as in `predict`."""
         return (self._predictions(X, raw) for raw in self._staged_raw(X, n_rounds))
 
-    def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> dict[str, FloatArray]:
+    def predict_proba(
+        self, X: Any, *, n_rounds: int | None = None, out: str | os.PathLike[str] | None = None
+    ) -> Any:
         """Predict the probabilities of classes and labels; parameters as in `predict`.
 
         Returns
         -------
-        dict
+        dict; None with `out`
             By group, of those that have any: an array of shape (n_rows, n_classes), in the order of
-            `classes_`, or (n_rows, n_labels).
+            `classes_`, or (n_rows, n_labels). The columns of a file are called "grade=a" and so on for the
+            classes of "grade", and like the labels.
         """
+        if out is not None or source_kind(X) is not None:
+            self._check_out(out)
+            return self._by_parts(
+                X, partial(self._probabilities, n_rounds=n_rounds, flat=out is not None), (), out
+            )
+        return self._probabilities(X, n_rounds)
+
+    def _probabilities(self, X: Any, n_rounds: int | None, flat: bool = False) -> dict[str, FloatArray]:
+        """Return the probabilities of each group, or of each class and label (`flat`)."""
         raw = on_host(self._raw(X, n_rounds))
         found = {
             group.name: _probabilities_of(group, scores)
             for group, scores in self._of_groups(raw)
             if group.coding.kind != "regression"
         }
-        return {name: found[name] for name in self._mixed_coding().groups_in_order() if name in found}
+        in_order = {name: found[name] for name in self._mixed_coding().groups_in_order() if name in found}
+        if not flat:
+            return in_order
+        columns = {group.name: _columns_of_probabilities(group) for group in self._mixed_coding().groups}
+        return {
+            column: values[:, j]
+            for name, values in in_order.items()
+            for j, column in enumerate(columns[name])
+        }
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the mean over the groups of targets of what a plain estimator of each would score.
@@ -272,6 +303,13 @@ class PolyleafMixed(BasePolyleaf):
     def _of_groups(self, raw: FloatArray) -> Iterator[tuple[CodedGroup, FloatArray]]:
         for group, _, outputs in self._mixed_coding().slices():
             yield group, raw[:, outputs]
+
+
+def _columns_of_probabilities(group: CodedGroup) -> list[str]:
+    """Return what the columns of a group's probabilities are called in a file."""
+    if group.has_classes:
+        return [f"{group.columns[0]}={label}" for label in group.coding.columns_of_probabilities()]
+    return list(group.columns)
 
 
 def _probabilities_of(group: CodedGroup, scores: FloatArray) -> FloatArray:

@@ -11,10 +11,13 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
-from polyleaf.data.dataset import Dataset
+from polyleaf.data.dataset import Dataset, FeatureTable
 from polyleaf.data.device_arrays import chosen_rows
-from polyleaf.data.inputs import Array, EvalInput, FloatArray, Mask, read_table, table_numbers
-from polyleaf.data.sparse_formats import SparseTable
+from polyleaf.data.inputs import EvalInput, FloatArray, Mask, read_table, table_numbers
+from polyleaf.data.memory import Needs, needs, refuse_too_large
+from polyleaf.data.source import Source
+from polyleaf.data.sources import opened, rows_of
+from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.data.tables import Table
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
@@ -45,7 +48,7 @@ class Rows:
 
     Attributes
     ----------
-    X : ndarray or csc_array of shape (rows, features)
+    X : ndarray, csc_array or StreamedTable of shape (rows, features)
         Numbers; categories are codes.
     y : Any
         Checked targets, not coded yet, without missing values.
@@ -55,7 +58,7 @@ class Rows:
         Which of the rows given these are. None: all.
     """
 
-    X: Array | SparseTable
+    X: FeatureTable
     y: Any
     weight: FloatArray | None
     kept: Mask | None
@@ -96,9 +99,15 @@ class RowReader:
         kept = rows_with_weight(weight)
         if reset:
             self.categories = self._learn_categories(table, kept, start)
-        X = table_numbers(table, category_codes(table, self.categories))
+        X: FeatureTable
+        if table.kind == "stream":
+            streamed = StreamedTable(table.source, self.categories, kept)
+            X = streamed if reset else streamed.columns(range(table.shape[1]))
+        else:
+            X = table_numbers(table, category_codes(table, self.categories))
+            X = X if kept is None else chosen_rows(X, kept)
         if kept is not None:
-            X, y, weight = chosen_rows(X, kept), y[kept], None if weight is None else weight[kept]
+            y, weight = y[kept], None if weight is None else weight[kept]
         refuse_unobserved(X.shape[0], weight if reset else None, given.y_name, columns)
         # Training and evaluation read a sparse table column by column.
         return Rows(scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X, y, weight, kept)
@@ -112,6 +121,8 @@ class RowReader:
     def _learn_categories(self, table: Table, kept: Mask | None, start: Start | None) -> Categories:
         """Return the categories of the table of ``fit``, or those of the model to go on from."""
         mask = resolve_categorical(self._estimator.categorical_features, table)
+        if table.kind == "stream":
+            table.source.check_first_rows(mask)
         if start is None:
             return learn_categories(table, mask, kept)
         start.check_categorical(np.flatnonzero(mask).tolist())
@@ -151,8 +162,12 @@ class Problem:
 
     def evaluation(self, given: EvalInput) -> Dataset:
         """Return an evaluation set, read as the training rows were, on which the metrics can be measured."""
-        target = self.coding.named(self.reader.targets.take_apart(given.y, given.y_name), given.y_name)
-        rows = self.reader.read(given, target, reset=False)
+        reader = self.reader
+        given = reader.targets.naming_columns(given)
+        with opened(given, sorted(reader.categories), reader.features().names) as given:
+            given = rows_of(given)
+            target = self.coding.named(reader.targets.take_apart(given.y, given.y_name), given.y_name)
+            rows = reader.read(given, target, reset=False)
         weights = Weights.of(self.loss.output_weights(rows.weight))
         return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights)
 
@@ -193,6 +208,9 @@ def read_problem(
     """
     targets = estimator._targets(params)
     reader = RowReader(estimator, targets)
+    if isinstance(given.X, Source):
+        refuse_too_large(_least_needs(given.X, params), given.X_name)
+        given = rows_of(given)
     target = targets.take_apart(given.y, given.y_name)
     rows = reader.read(given, target, reset=True, start=start)
     coding = _coding(targets, target, rows, start)
@@ -221,6 +239,8 @@ def read_problem(
     data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)))
     loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
     metrics = targets.make_metrics(coding, loss, data)
+    if isinstance(data.X, StreamedTable):
+        _plan_memory(data.X, data, loss, settings, given.X_name)
     if start is not None:
         start.check_run(data, targets.saved_loss(loss), params, settings, features.names)
         settings = start.continued(settings)
@@ -246,6 +266,28 @@ def _coding(targets: Targets, target: TargetInput, rows: Rows, start: Start | No
     coding.named(target, "y")
     targets.check_continues(coding, start.source)
     return coding
+
+
+def _least_needs(source: Source, params: Mapping[str, Any]) -> Needs:
+    """Return what training takes at least, before it is known how many outputs there are."""
+    return needs(*source.shape, 1, max_bins=params["max_bins"], cell_bytes=source.cell_bytes)
+
+
+def _plan_memory(table: StreamedTable, data: Dataset, loss: Loss, settings: Settings, name: str) -> None:
+    """Refuse what does not fit into memory; panels may take what the rounds will need later."""
+    sparse = scipy.sparse.issparse(data.y)
+    shared = settings.hessian == "shared" and loss.hessian_rule is not None
+    wanted = needs(
+        *table.shape,
+        0 if sparse else loss.n_outputs,
+        n_targets=0 if sparse else data.y.size // table.shape[0],
+        max_bins=settings.max_bins,
+        own_hessian=not (loss.unit_hessian or shared),
+        weighted=data.weights.row is not None,
+        cell_bytes=table.cell_bytes,
+    )
+    refuse_too_large(wanted, name)
+    table.panel_bytes = sum(wanted.rounds.values())
 
 
 def check_measured(

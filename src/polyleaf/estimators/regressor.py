@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn.base import RegressorMixin
 
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sources import source_kind
 from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.targets import EvalMetric, Objective, RegressionTargets
 from polyleaf.metrics.quantiles import d2_pinball
@@ -150,25 +153,41 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         return tags
 
-    def predict(self, X: Any, *, n_rounds: int | None = None, as_frame: bool = False) -> Any:
+    def predict(
+        self,
+        X: Any,
+        *,
+        n_rounds: int | None = None,
+        as_frame: bool = False,
+        out: str | os.PathLike[str] | None = None,
+    ) -> Any:
         """Predict the targets.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            The features. A frame must have the columns of ``fit``, in the same order.
+            The features. A frame must have the columns of ``fit``, in the same order. Or a source, as in
+            ``fit``, of which some rows are read at a time; in files and LazyFrames the columns of ``fit`` are
+            found by name, and others do not matter. Batches are tables, or tuples that begin with one.
         n_rounds : int, default=None
             Number of rounds to use; None: up to the best one.
         as_frame : bool, default=False
             Whether to return a data frame: of the kind of `X` (pandas: with its index), or of the kind that y
             had in ``fit`` when `X` is none. Its columns are `target_names_`, or "target_0", "target_1", ...
+        out : str or os.PathLike, default=None
+            A Parquet file to write the predictions to, batch by batch, in the place of returning them; its
+            columns are those that a frame would have. It appears when it is complete.
 
         Returns
         -------
-        ndarray of shape (n_rows,) or (n_rows, n_targets), or data frame
+        ndarray of shape (n_rows,) or (n_rows, n_targets), or data frame; None with `out`
             float64, with the dimension that y had in ``fit``. With m > 1 `quantile_levels` the shape is
             (n_rows, n_targets * m), the levels of the first target first.
         """
+        if out is not None or source_kind(X) is not None:
+            self._check_out(out, as_frame=as_frame)
+            names = self._coding.columns_of_predictions()
+            return self._by_parts(X, partial(self.predict, n_rounds=n_rounds, as_frame=as_frame), names, out)
         make_frame = None if as_frame is False else self._frame_maker(X, as_frame)
         prediction = self._shaped(self._predicted(X, n_rounds))
         if make_frame is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import FloatArray
+from polyleaf.data.inputs import EvalInput, FloatArray
 from polyleaf.data.mixed_targets import (
     CodedGroup,
     MixedCoding,
@@ -19,6 +19,7 @@ from polyleaf.data.mixed_targets import (
     mixed_coding,
     read_target_columns,
 )
+from polyleaf.data.sources import source_kind
 from polyleaf.data.tables import frame_kind
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
@@ -36,6 +37,14 @@ from polyleaf.params.wording import TargetWords
 
 class GroupedTargets(Targets):
     """The groups that the parameter `targets` names."""
+
+    def naming_columns(self, given: EvalInput) -> EvalInput:
+        """Return rows whose y is a table of columns: those of all groups where none are named."""
+        if isinstance(given.y, str):
+            return replace(given, y=[given.y])
+        if given.y is None and source_kind(given.X) not in (None, "batches"):
+            return replace(given, y=frozenset(column for spec in self._specs() for column in spec.columns))
+        return given
 
     def take_apart(self, y: object, name: str) -> TargetInput:
         """Return y as it is, since its columns are taken by their names, and which of them are of use."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.inputs import Array, EvalInput, FloatArray
 from polyleaf.data.target_frames import TargetInput, read_target_input
 from polyleaf.data.targets import (
     TargetCoding,
@@ -38,6 +38,10 @@ class Targets(ABC):
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._params = params
         self._columns: tuple[Any, ...] | None = None  # of the y taken apart last, for errors
+
+    def naming_columns(self, given: EvalInput) -> EvalInput:
+        """Return rows whose y may name columns of a source, in the form that the estimator needs."""
+        return given
 
     def take_apart(self, y: object, name: str) -> TargetInput:
         """Return y taken apart: its values, and what its columns are called."""

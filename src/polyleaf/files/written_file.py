@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import BinaryIO
 
 # Signals that end a process before it could clear up, unless it asks to be told.
 _ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -62,7 +63,15 @@ def special_kind(mode: int) -> str | None:
 
 
 def write_atomically(target: Path, *pieces: bytes | bytearray | memoryview) -> None:
-    """Write beside the target, then rename: readers see the old file or the new one, never half of it.
+    """Write a file of these pieces as `file_in_place_of` does."""
+    with file_in_place_of(target) as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+@contextmanager
+def file_in_place_of(target: Path) -> Iterator[BinaryIO]:
+    """Open a file beside the target, and rename it at the end: readers see the old file or the new one.
 
     A file that is replaced hands on its mode and, where that is allowed, its owner. Nothing is left beside
     it by an error, nor by a signal that ends the process while its main thread is writing.
@@ -81,8 +90,7 @@ def write_atomically(target: Path, *pieces: bytes | bytearray | memoryview) -> N
             with open(opened, "wb") as file:
                 if before is not None:
                     _hand_on(before, temporary)
-                for piece in pieces:
-                    file.write(piece)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)

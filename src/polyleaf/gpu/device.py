@@ -9,6 +9,7 @@ from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import is_device_array
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.gpu.arrays import GpuArrays
 from polyleaf.gpu.binning import bin_on_device
 from polyleaf.gpu.grower import GpuGrower, shape_of
@@ -76,6 +77,7 @@ class GpuDevice:
     def _binned(self) -> DeviceMatrix:
         """Return the table as bins: by the device where it can hold the table, else by the CPU."""
         settings, table = self._settings, self._data.X
+        assert not isinstance(table, StreamedTable)  # which is refused
         if scipy.sparse.issparse(table):
             return DeviceMatrix.of_table(bin_data(self._data, settings), settings.n_threads)
         n_bytes = 0 if is_device_array(table) else table.nbytes

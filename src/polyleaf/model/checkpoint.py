@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from polyleaf.data.dataset import FeatureTable
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array
-from polyleaf.data.sparse_formats import SparseTable
+from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.params.table import EstimatorKind, parameters_of
 
 # These change no tree that both runs have. (The seed of a run is in the checkpoint.)
@@ -78,7 +79,7 @@ class CheckpointNote:
                     f"{before[name]!r:.200}, and is {now!r:.200} now."
                 )
 
-    def check_data(self, data: Mapping[str, Array | SparseTable | None]) -> None:
+    def check_data(self, data: Mapping[str, FeatureTable | None]) -> None:
         """Raise ValueError naming the first array that is not as it was, and in what."""
         for name, now in describe_data(data).items():
             before = self.data[name]
@@ -124,7 +125,7 @@ def describe_params(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _described(value) for name, value in params.items() if name not in _FREE_PARAMETERS}
 
 
-def describe_data(data: Mapping[str, Array | SparseTable | None]) -> dict[str, dict[str, Any] | None]:
+def describe_data(data: Mapping[str, FeatureTable | None]) -> dict[str, dict[str, Any] | None]:
     """Return shape, dtype and a digest of each array."""
     return {name: None if data[name] is None else _fingerprint(on_host(data[name])) for name in _DATA_NAMES}
 
@@ -162,6 +163,9 @@ def _fingerprint(values: Any) -> dict[str, Any]:
         dtype = f"sparse {dtype}"
         for part in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
             _add(digest, part)
+    elif isinstance(values, StreamedTable):
+        for _, block in values.rows_of(range(values.shape[1])):
+            _add(digest, block.astype(values.dtype, copy=False))
     else:
         _add(digest, values)
     return {"shape": list(values.shape), "dtype": dtype, "digest": digest.hexdigest()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf import _core
+from polyleaf.data.dataset import FeatureTable
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import DenseRows
+from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.growth.label_sparse import SparseLabels
 from polyleaf.growth.tree import Tree
 from polyleaf.model.forest_checks import CATEGORY_ARRAYS, LAYOUT, OPTIONAL, check_arrays
@@ -182,9 +183,7 @@ class Forest:
         """Return how many trees the first rounds have (None: all)."""
         return self.n_trees if n_rounds is None else n_rounds * self.trees_per_round
 
-    def predict_raw(
-        self, X: Array | SparseTable, n_rounds: int | None = None, n_threads: int = 1
-    ) -> FloatArray:
+    def predict_raw(self, X: FeatureTable, n_rounds: int | None = None, n_threads: int = 1) -> FloatArray:
         """Return the raw scores, float64 of shape (rows, outputs), after `n_rounds` rounds (None: all)."""
         raw = self._start(X.shape[0])
         if isinstance(X, np.ndarray):  # one call less where a single row counts
@@ -208,14 +207,12 @@ class Forest:
         self._predictor.add_binned(matrix, 0, self.trees_up_to(n_rounds), raw, n_threads)
         return self._finish(raw)
 
-    def add_round_to(
-        self, X: Array | SparseTable, number: int, score: FloatArray, n_threads: int = 1
-    ) -> None:
+    def add_round_to(self, X: FeatureTable, number: int, score: FloatArray, n_threads: int = 1) -> None:
         """Add the trees of one round to scores that are kept in units."""
         begin = number * self.trees_per_round
         self._add(X, begin, begin + self.trees_per_round, score, n_threads)
 
-    def add_to_sparse(self, X: Array | SparseTable, labels: SparseLabels, n_threads: int = 1) -> None:
+    def add_to_sparse(self, X: FeatureTable, labels: SparseLabels, n_threads: int = 1) -> None:
         """Add all trees, whose leaves must be sparse, to the scores of sparse labels."""
         for first in range(0, self.n_trees, _TREES_TOGETHER):
             end = min(first + _TREES_TOGETHER, self.n_trees)
@@ -229,17 +226,17 @@ class Forest:
                 labels.add(begin, self.values[part], self.value_output[part], width, n_threads)
 
     def staged_raw(
-        self, X: Array | SparseTable, n_threads: int = 1, n_rounds: int | None = None
+        self, X: FeatureTable, n_threads: int = 1, n_rounds: int | None = None
     ) -> Iterator[FloatArray]:
         """Yield the raw scores after each round, a new array each time."""
         raw = self._start(X.shape[0])
-        table = X if isinstance(X, np.ndarray) else DenseRows(X, self._used_features)
+        table = X if isinstance(X, np.ndarray | StreamedTable) else DenseRows(X, self._used_features)
         for begin in range(0, self.trees_up_to(n_rounds), self.trees_per_round):
             self._add(table, begin, begin + self.trees_per_round, raw, n_threads)
             yield self._finish(raw.copy())
 
     def apply(
-        self, X: Array | SparseTable, n_rounds: int | None = None, n_threads: int = 1
+        self, X: FeatureTable, n_rounds: int | None = None, n_threads: int = 1
     ) -> npt.NDArray[np.int32]:
         """Return, per row and tree, the node (counted within its tree) of the leaf the row falls into."""
         n_trees = self.trees_up_to(n_rounds)
@@ -247,26 +244,33 @@ class Forest:
             return np.empty((X.shape[0], 0), dtype=np.int32)
         return self._apply(X, 0, n_trees, n_threads)
 
-    def _apply(self, X: Array | SparseTable, begin: int, end: int, n_threads: int) -> npt.NDArray[np.int32]:
-        """Return the leaves in trees [begin, end); a sparse table is made dense some rows at a time."""
+    def _apply(self, X: FeatureTable, begin: int, end: int, n_threads: int) -> npt.NDArray[np.int32]:
+        """Return the leaves in trees [begin, end), of a sparse or streamed table some rows at a time."""
         if isinstance(X, np.ndarray):
             return self._predictor.apply(X, begin, end, n_threads)
         predictor = self._on_used_features._predictor
         leaves = np.empty((X.shape[0], end - begin), dtype=np.int32)
-        for rows, block in DenseRows(X, self._used_features):
+        for rows, block in self._dense_rows(X):
             leaves[rows] = predictor.apply(block, begin, end, n_threads)
         return leaves
 
     def _add(
-        self, X: Array | SparseTable | DenseRows, begin: int, end: int, raw: FloatArray, n_threads: int
+        self, X: FeatureTable | DenseRows, begin: int, end: int, raw: FloatArray, n_threads: int
     ) -> None:
-        """Add trees [begin, end) to scores in units; a sparse table is made dense some rows at a time."""
+        """Add trees [begin, end) to scores in units, of a sparse or streamed table some rows at a time."""
         if isinstance(X, np.ndarray):
             self._predictor.add(X, begin, end, raw, n_threads)
             return
         predictor = self._on_used_features._predictor
-        for rows, block in X if isinstance(X, DenseRows) else DenseRows(X, self._used_features):
+        for rows, block in X if isinstance(X, DenseRows) else self._dense_rows(X):
             predictor.add(block, begin, end, raw[rows], n_threads)
+
+    def _dense_rows(self, X: FeatureTable) -> Iterable[tuple[slice, Array]]:
+        """Return blocks of rows of the used features."""
+        if isinstance(X, StreamedTable):
+            return X.rows_of(self._used_features)
+        assert not isinstance(X, np.ndarray)
+        return DenseRows(X, self._used_features)
 
     @cached_property
     def _used_features(self) -> npt.NDArray[np.int32]:

@@ -418,6 +418,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "{option}: only one of them can say what training goes on from.",
     ),
     Exclusion(
+        "streamed X, cv",
+        options.STREAMED_TABLE,
+        options.CROSS_VALIDATION,
+        "the rows of a fold would have to be read in any order",
+    ),
+    Exclusion(
         "Checkpoint, cv", options.CHECKPOINT, options.CROSS_VALIDATION, "there is no single model to save"
     ),
     Exclusion(
@@ -484,6 +490,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.COLSAMPLE_BYNODE,
         "all nodes of a tree are searched with the same features (`colsample_bytree` is fine)",
     ),
+    Exclusion(
+        "cuda, streamed X",
+        options.CUDA,
+        options.STREAMED_TABLE,
+        "its codes are made by the CPU, some columns at a time",
+    ),
     Exclusion("cuda, many bins", options.CUDA, options.MANY_BINS, "the code of a cell is a byte"),
     Exclusion(
         "CuPy X, cpu",
@@ -526,6 +538,18 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.SPARSE_PREDICTIONS,
         options.TOP_K,
         "it returns numbers of columns",
+    ),
+    Exclusion(
+        "out, as_frame",
+        options.OUT,
+        options.AS_FRAME,
+        "predictions are written, and not returned",
+    ),
+    Exclusion(
+        "out, sparse predictions",
+        options.OUT,
+        options.SPARSE_PREDICTIONS,
+        "the columns of a Parquet file are dense",
     ),
     Exclusion(
         "as_labels, no top_k",

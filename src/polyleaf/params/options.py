@@ -185,6 +185,11 @@ ORDERED_CATEGORY = Option(
 CATEGORIES = Option("`categorical_features`", lambda s: s.categorical, "categorical features", plural=True)
 SPARSE_TABLE = Option("a SciPy sparse `X`", lambda s: s.table == "sparse")
 CUPY_TABLE = Option("a CuPy `X`", lambda s: s.table == "cupy")
+STREAMED_TABLE = Option(
+    "an `X` that is read from files or batches",
+    lambda s: s.table == "stream",
+    "an X read from files or batches",
+)
 SPARSE_LABELS = Option("sparse labels", lambda s: s.sparse_labels, "a sparse y")
 CELL_WEIGHTS = Option("`sample_weight` of cells", lambda s: s.cell_weights)
 CLASS_WEIGHT = Option("`class_weight`", _is_set("class_weight"))
@@ -319,6 +324,7 @@ AS_FRAME = Option("`predict(as_frame=True)`", _is_asked("as_frame"), "as_frame=T
 NO_FRAME = Option("no data frame in `X` or in the `y` of `fit`", lambda s: not s.frame_known)
 SPARSE_PREDICTIONS = Option("`predict(sparse=True)`", _is_asked("sparse"), "sparse=True")
 NOT_LABELS = Option("anything but several labels", lambda s: s.kind is not None and s.kind != "multilabel")
+OUT = Option("`predict(out=...)`", _is_asked("out"), "out")
 TOP_K = Option("`top_k`", _is_asked("top_k"))
 NO_TOP_K = Option("no `top_k`", lambda s: "top_k" not in s.asked)
 AS_LABELS = Option("`predict(as_labels=True)`", _is_asked("as_labels"), "as_labels=True")

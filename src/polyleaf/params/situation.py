@@ -32,7 +32,7 @@ class Situation:
         Whether leaf values are quantiles of residuals.
     sparse_labels, cell_weights : bool
         Whether y is a sparse matrix; whether each of its cells has a weight.
-    table : {"sparse", "cupy"} or None
+    table : {"sparse", "cupy", "stream"} or None
         What X is, if neither a dense array of the host nor a data frame.
     bound_softmax, bound_quantiles : str or None
         Name of a group of targets, of classes or with quantiles of residuals in its leaves, on which there
@@ -60,7 +60,7 @@ class Situation:
     checkpoint, cross_validation : bool
         Whether a checkpoint is to be written; whether there is a model for each fold.
     asked : frozenset of str
-        Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "gain per output".
+        Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "gain per output".
     frame_known, output_gains : bool
         Whether it is known of which library frames are; whether the gains of outputs are.
     words : mapping
@@ -75,7 +75,7 @@ class Situation:
     leaf_quantiles: bool = False
     sparse_labels: bool = False
     cell_weights: bool = False
-    table: Literal["sparse", "cupy"] | None = None
+    table: Literal["sparse", "cupy", "stream"] | None = None
     bound_softmax: str | None = None
     bound_quantiles: str | None = None
     ordered_category: str | None = None

@@ -1,0 +1,66 @@
+"""A polars LazyFrame as a source: its query is run once, streamed to a temporary Parquet file.
+
+All columns are then read from that file: a query that is run again may have its rows in another order.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from polyleaf.data.parquet_source import ParquetSource, Wanted, import_pyarrow_dataset
+
+_ROW_GROUP_ROWS = 1 << 17
+
+
+def open_lazy_frame(frame: Any, wanted: Wanted, name: str) -> ParquetSource:
+    """Return the rows of a LazyFrame; its temporary file lasts until the source is closed.
+
+    Parameters
+    ----------
+    frame : polars.LazyFrame
+        The query.
+    wanted : Wanted
+        Which of its columns are used, and what for.
+    name : str
+        What errors call it.
+    """
+    ds = import_pyarrow_dataset("a polars LazyFrame, which is written to a temporary Parquet file,")
+    present = frame.collect_schema().names()
+    wanted.columns(present, set(), name)  # before the query is run
+    if wanted.features is not None and set(wanted.features) <= set(present):
+        needed = {*wanted.features, *wanted.targets(present), wanted.weight}
+        frame = frame.select([column for column in present if column in needed])
+    _warn_of_fallback(frame, name)
+    folder = tempfile.TemporaryDirectory(prefix="polyleaf-")
+    try:
+        path = Path(folder.name) / "rows.parquet"
+        frame.sink_parquet(
+            path, compression="lz4", row_group_size=_ROW_GROUP_ROWS, maintain_order=True, engine="streaming"
+        )
+        return ParquetSource(ds.dataset(path, format="parquet"), wanted, name, "polars", folder.cleanup)
+    except BaseException:
+        folder.cleanup()
+        raise
+
+
+def _warn_of_fallback(frame: Any, name: str) -> None:
+    """Warn where polars says that steps of a query hold all rows: its plan marks these by a colour."""
+    try:
+        plan = frame.show_graph(engine="streaming", plan_stage="physical", raw_output=True, show=False)
+    except Exception:  # of a version that draws no such plan; the query runs all the same
+        return
+    legend = re.search(r'COLOR="([^"]+)">[^<]*</FONT> in-memory engine fallback', plan or "")
+    if legend is None:
+        return
+    nodes = re.findall(rf'\[label="([^"\\]+)[^\n]*fillcolor="{re.escape(legend.group(1))}"\]', plan)
+    if nodes:
+        steps = ", ".join(dict.fromkeys(nodes))
+        warnings.warn(
+            f"{name}: polars cannot stream all of the query: it holds all rows in memory for {steps}.",
+            UserWarning,
+            stacklevel=2,
+        )

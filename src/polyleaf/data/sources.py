@@ -1,0 +1,188 @@
+"""What a source is: paths of Parquet files, pyarrow data sets, polars LazyFrames, iterables of batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+
+from polyleaf.data.batch_source import BatchSource
+from polyleaf.data.inputs import EvalInput
+from polyleaf.data.lazy_source import open_lazy_frame
+from polyleaf.data.parquet_source import ParquetSource, Wanted, parquet_dataset
+from polyleaf.data.source import Source
+from polyleaf.data.tables import frame_kind
+
+SourceKind = Literal["path", "dataset", "lazy frame", "batches"]
+_RE_ITERABLE = (
+    "it can be gone through only once; pass something that can be gone through again: a list, or an object "
+    "of a class whose __iter__ returns a new generator each time"
+)
+# What NumPy makes an array of, and what holds no rows in any order.
+_ARRAY_METHODS = ("__array__", "__array_interface__", "__cuda_array_interface__", "__dataframe__")
+
+
+def source_kind(X: Any) -> SourceKind | None:
+    """Return what kind of source `X` is; None where it is a table in memory, or nothing of use."""
+    if type(X) is np.ndarray:
+        return None
+    if isinstance(X, str | os.PathLike):
+        return "path"
+    if _is_dataset(X):
+        return "dataset"
+    if type(X).__module__.startswith("polars.") and type(X).__name__ == "LazyFrame":
+        return "lazy frame"
+    return "batches" if _is_batches(X) else None
+
+
+@contextmanager
+def opened(
+    given: EvalInput, categorical_features: Any, features: Sequence[str] | None = None
+) -> Iterator[EvalInput]:
+    """Open the source that the X of some rows is; a table in memory is left as it is.
+
+    What the source wrote to disk is removed at the end. y and the weights are taken by `rows_of`.
+
+    Parameters
+    ----------
+    given : EvalInput
+        As the user gave it.
+    categorical_features : Any
+        The parameter of the estimator.
+    features : sequence of str, default=None
+        Names of the features of ``fit``, for other rows than those.
+    """
+    source = _open(given, categorical_features, features)
+    if source is None:
+        yield given
+        return
+    try:
+        y = None if _named_columns(given.y) is not None else given.y
+        weight = None if isinstance(given.weight, str) else given.weight
+        yield replace(given, X=source, y=y, weight=weight)
+    finally:
+        source.close()
+
+
+def rows_of(given: EvalInput) -> EvalInput:
+    """Return rows with y and weights, which a source is asked for where they are its own."""
+    source = given.X
+    if not isinstance(source, Source):
+        return given
+    y = source.take_target() if given.y is None else given.y
+    if y is None:
+        raise ValueError(
+            f"{given.y_name} is missing: name a column of {given.X_name}, such as y='price', or several, "
+            "such as y=['price', 'cost']."
+        )
+    weight = source.take_weight() if given.weight is None else given.weight
+    return replace(given, y=y, weight=weight)
+
+
+def frames_to_predict(X: Any, features: Sequence[str] | None, name: str = "X") -> Iterator[Any]:
+    """Yield tables with all rows of a source, some at a time.
+
+    Parameters
+    ----------
+    X : Any
+        A source. Batches are tables, or tuples that begin with one; they may come from a generator.
+    features : sequence of str or None
+        Names of the features of ``fit``, which are looked for by name, whatever else is there.
+    name : str, default="X"
+        What errors call it.
+    """
+    if source_kind(X) == "batches":
+        yield from _tables_of_batches(X, name)
+        return
+    source = _open_named(X, Wanted(features=features), name)
+    try:
+        yield from source.frames()
+    finally:
+        source.close()
+
+
+def _open(given: EvalInput, categorical_features: Any, features: Sequence[str] | None) -> Source | None:
+    kind = source_kind(given.X)
+    if kind is None:
+        return None
+    if kind == "batches":
+        batches: Any = given.X
+        if iter(batches) is batches:
+            raise TypeError(f"{given.X_name} is a {type(batches).__name__}: {_RE_ITERABLE}.")
+        if given.y is not None:
+            raise ValueError(
+                f"{given.y_name} is given twice: the batches of {given.X_name} bring it along; leave it out."
+            )
+        source = BatchSource(batches, categorical_features, given.X_name)
+        if given.weight is not None and source.has_weight:
+            source.close()
+            raise ValueError(
+                f"{given.weight_name} is given twice: the batches of {given.X_name} bring it along; leave it "
+                "out."
+            )
+        return source
+    target = _named_columns(given.y)
+    weight = given.weight if isinstance(given.weight, str) else None
+    wanted = Wanted(target, weight, features, given.y_name, given.weight_name)
+    return _open_named(given.X, wanted, given.X_name)
+
+
+def _open_named(X: Any, wanted: Wanted, name: str) -> ParquetSource:
+    kind = source_kind(X)
+    if kind == "lazy frame":
+        return open_lazy_frame(X, wanted, name)
+    return ParquetSource(parquet_dataset(X, name) if kind == "path" else X, wanted, name)
+
+
+def _named_columns(y: object) -> str | list[str] | frozenset[str] | None:
+    """Return y where it is the name of a column, or names of several; otherwise None."""
+    if isinstance(y, str | frozenset):
+        return y
+    if isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(one, str) for one in y):
+        return list(y)
+    return None
+
+
+def _is_dataset(X: object) -> bool:
+    return any(
+        kind.__module__.startswith("pyarrow.") and kind.__name__ == "Dataset" for kind in type(X).__mro__
+    )
+
+
+def _is_batches(X: Any) -> bool:
+    if isinstance(X, Mapping | set | frozenset | bytes | bytearray | memoryview | range):
+        return False
+    if scipy.sparse.issparse(X) or any(hasattr(X, method) for method in _ARRAY_METHODS):
+        return False
+    if not hasattr(X, "__iter__") or frame_kind(X) is not None:
+        return False
+    if not (hasattr(X, "__len__") and hasattr(X, "__getitem__")):
+        return True
+    if len(X) == 0:
+        return False
+    first = X[0]  # of a list: rows of numbers, or tuples of tables
+    return _is_table(first[0] if isinstance(first, tuple | list) and len(first) > 0 else first)
+
+
+def _is_table(X: Any) -> bool:
+    return len(getattr(X, "shape", ())) == 2
+
+
+def _tables_of_batches(X: Iterable[Any], name: str) -> Iterator[Any]:
+    found = False
+    for number, batch in enumerate(X):
+        found = True
+        table = batch[0] if isinstance(batch, tuple | list) and len(batch) > 0 else batch
+        if not _is_table(table):
+            raise TypeError(
+                f"{name}: batch {number} is {type(batch).__name__}; batches are tables, or tuples that begin "
+                "with one."
+            )
+        yield table
+    if not found:
+        raise ValueError(f"{name}: there are no batches.")

@@ -1,0 +1,95 @@
+"""Predictions of a source, some rows at a time: joined in memory, or written to a Parquet file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from polyleaf.data.device_arrays import on_host
+from polyleaf.data.joined_parts import joined
+from polyleaf.data.parquet_source import import_pyarrow_dataset
+from polyleaf.data.sources import frames_to_predict, source_kind
+from polyleaf.data.tables import frame_kind
+from polyleaf.files.written_file import checked_target, file_in_place_of
+
+Predict = Callable[[Any], Any]
+Path = str | os.PathLike[str]
+
+
+def predict_by_parts(
+    X: Any, features: Sequence[str] | None, predict: Predict, columns: Sequence[str], out: Path | None
+) -> Any:
+    """Return the predictions of all rows of a source; None where they are written to a file instead.
+
+    Parameters
+    ----------
+    X : Any
+        A source, or a table in memory, which is one part.
+    features : sequence of str or None
+        Names of the features of ``fit``.
+    predict : callable
+        Returns the predictions of a table.
+    columns : sequence of str
+        Names of the columns of the file, where predictions are arrays.
+    out : str, os.PathLike or None
+        The file. It appears when it is complete, and replaces one of the same name.
+    """
+    if out is not None:
+        import_pyarrow_dataset("out=..., which writes a Parquet file,")
+        return _written(map(predict, _parts(X, features)), columns, out)
+    return joined([predict(part) for part in _parts(X, features)], "the prediction")
+
+
+def _parts(X: Any, features: Sequence[str] | None) -> Iterator[Any]:
+    return iter([X]) if source_kind(X) is None else frames_to_predict(X, features)
+
+
+def _written(predictions: Iterator[Any], columns: Sequence[str], out: Path) -> None:
+    target = checked_target(out, "the predictions")
+    parquet = import_module("pyarrow.parquet")
+    with file_in_place_of(target) as file:
+        writer = table = None
+        try:
+            for prediction in predictions:
+                table = _arrow_table(prediction, columns)
+                if table.num_rows == 0:  # which need not know its types
+                    continue
+                if writer is None:
+                    writer = parquet.ParquetWriter(file, table.schema)
+                writer.write_table(table)
+            if writer is None and table is not None:
+                parquet.write_table(table, file)
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def _arrow_table(prediction: Any, columns: Sequence[str]) -> Any:
+    """Return predictions as a table of pyarrow."""
+    pa = import_module("pyarrow")
+    kind = frame_kind(prediction)
+    if kind == "pyarrow":
+        return prediction
+    if kind is not None:  # of a mixed model
+        return (
+            pa.Table.from_pandas(prediction, preserve_index=False)
+            if kind == "pandas"
+            else prediction.to_arrow()
+        )
+    if isinstance(prediction, Mapping):
+        by_name = {name: np.asarray(values) for name, values in prediction.items()}
+    else:
+        values = on_host(prediction)
+        by_name = dict(zip(columns, values.reshape(len(values), len(columns)).T, strict=True))
+    return pa.table({name: _arrow_column(values) for name, values in by_name.items()})
+
+
+def _arrow_column(values: Any) -> Any:
+    pa = import_module("pyarrow")
+    if values.dtype.kind in "UT":
+        return pa.array(values.tolist(), pa.string())
+    return pa.array(values.tolist() if values.dtype.kind == "O" else np.ascontiguousarray(values))

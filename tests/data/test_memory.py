@@ -1,0 +1,89 @@
+"""Panels stay within their bytes, and what a machine has is read from where it says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyleaf.data import memory
+from polyleaf.data.memory import needs, panel_width
+
+pytestmark = pytest.mark.python_only("arithmetic, and files of text")
+
+
+@given(
+    n_rows=st.integers(1, 10**9),
+    cell_bytes=st.sampled_from([1, 4, 8]),
+    panel_bytes=st.integers(0, 1 << 40),
+    n_threads=st.integers(1, 64),
+    weighted=st.booleans(),
+)
+def test_panels_stay_within_their_bytes(
+    n_rows: int, cell_bytes: int, panel_bytes: int, n_threads: int, weighted: bool
+) -> None:
+    """Unless a single column takes more."""
+    width, threads = panel_width(n_rows, cell_bytes, panel_bytes, n_threads, weighted=weighted)
+    assert width >= 1
+    assert 1 <= threads <= n_threads
+    taken = n_rows * (width * cell_bytes + threads * (64 if weighted else 48))
+    least = n_rows * (cell_bytes + (64 if weighted else 48))
+    assert taken <= max(panel_bytes, memory.LEAST_PANEL_BYTES, least)
+    if threads > 1:
+        assert width >= threads
+
+
+def test_what_training_takes() -> None:
+    """20 million rows of 50 features and 5 targets: what how-it-works.md says of each cell, added up."""
+    n, m, d = 20_000_000, 50, 5
+    wanted = needs(n, m, d)
+    rounds = n * (d * (8 + 4 + 4) + 8)
+    assert sum(wanted.rounds.values()) == rounds
+    assert wanted.peak == n * (m + d * 8) + rounds
+    assert wanted.listed().startswith("codes of the features 0.9 GiB, targets 0.7 GiB")
+    assert needs(n, m, d, max_bins=None).peak - wanted.peak == n * m
+    assert needs(n, m, d, own_hessian=True).peak - wanted.peak == n * d * 8
+    assert needs(n, m, d, weighted=True).peak - wanted.peak == n * 8
+    assert needs(n, m, 0, n_targets=0).peak == n * (m + 8 + 48)
+
+
+def group(folder: Path, limit: str, used: int, cache: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.max").write_text(f"{limit}\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(
+        f"anon 5\ninactive_file {cache}\nactive_file 1\nfile_thp more than two\n"
+    )
+
+
+def test_groups_of_processes(tmp_path: Path) -> None:
+    """The tightest limit on the way up counts; what files are cached is free."""
+    root, own = tmp_path / "cgroup", tmp_path / "own"
+    own.write_text("0::/user/job\n")
+    assert memory._of_group(str(root), str(own)) is None
+    group(root / "user" / "job", "max", 10, 0)
+    assert memory._of_group(str(root), str(own)) is None
+    group(root / "user", "1000", 900, 49)
+    assert memory._of_group(str(root), str(own)) == 150
+    group(root / "user" / "job", "100", 900, 0)
+    assert memory._of_group(str(root), str(own)) == 0
+
+
+def test_groups_of_the_first_version(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.write_text("5:cpu,cpuacct:/a\n4:memory:/job\n")
+    folder = tmp_path / "memory" / "job"
+    folder.mkdir(parents=True)
+    (folder / "memory.limit_in_bytes").write_text("1000")
+    (folder / "memory.usage_in_bytes").write_text("600")
+    assert memory._of_group(str(tmp_path), str(own)) == 400
+
+
+def test_this_machine() -> None:
+    found = memory.available()
+    assert found is None or 0 < found < 1 << 60
+    assert isinstance(memory._of_group("/nowhere", "/nowhere"), type(None))
+    assert np.isfinite(needs(1, 1, 1).peak)
