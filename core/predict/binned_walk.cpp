@@ -97,32 +97,46 @@ std::size_t leaf_of(const BinnedNode* tree, std::size_t row) {
   return at;
 }
 
-}  // namespace
-
-void add_binned(const ForestArrays& forest, const BinnedMatrix& matrix, std::size_t begin, std::size_t end, double* raw,
-                std::size_t n_outputs, int n_threads) {
+// Calls visit(row, tree, leaf) for each row and each tree in [begin, end), in the order of the trees for each row.
+template <class Visit>
+void each_leaf(const ForestArrays& forest, const BinnedMatrix& matrix, std::size_t begin, std::size_t end,
+               int n_threads, Visit&& visit) {
   const BinnedNodes nodes(forest, matrix, begin, end);
-  const PredictKernels& k = predict_kernels();
   const std::size_t n = matrix.n_rows;
   if (n * (end - begin) * kStepsOfATree < kParallelWork) n_threads = 1;
   parallel_for(n_threads, (n + kWalkRows - 1) / kWalkRows, [&](std::size_t block, int) {
     const std::size_t last = std::min(n, (block + 1) * kWalkRows);
     for (std::size_t t = begin; t < end; ++t) {
       const BinnedNode* tree = nodes.tree(forest, t);
-      const auto width = static_cast<std::size_t>(forest.tree_width[t]);
-      for (std::size_t row = block * kWalkRows; row < last; ++row) {
-        double* out = raw + row * n_outputs + forest.tree_output[t];
-        const std::size_t leaf = static_cast<std::size_t>(forest.node_begin[t]) + leaf_of(tree, row);
-        const std::int64_t first = forest.value_begin[leaf];
-        const float* value = forest.values + first;
-        if (forest.value_output == nullptr) {
-          k.add_values(value, width, out);
-        } else {
-          const std::int32_t* output = forest.value_output + first;
-          for (std::size_t j = 0; j < width; ++j) out[output[j]] += static_cast<double>(value[j]);
-        }
-      }
+      for (std::size_t row = block * kWalkRows; row < last; ++row) visit(row, t, leaf_of(tree, row));
     }
+  });
+}
+
+}  // namespace
+
+void add_binned(const ForestArrays& forest, const BinnedMatrix& matrix, std::size_t begin, std::size_t end, double* raw,
+                std::size_t n_outputs, int n_threads) {
+  const PredictKernels& k = predict_kernels();
+  each_leaf(forest, matrix, begin, end, n_threads, [&](std::size_t row, std::size_t tree, std::size_t leaf) {
+    double* out = raw + row * n_outputs + forest.tree_output[tree];
+    const auto width = static_cast<std::size_t>(forest.tree_width[tree]);
+    const std::int64_t first = forest.value_begin[static_cast<std::size_t>(forest.node_begin[tree]) + leaf];
+    const float* value = forest.values + first;
+    if (forest.value_output == nullptr) {
+      k.add_values(value, width, out);
+    } else {
+      const std::int32_t* output = forest.value_output + first;
+      for (std::size_t j = 0; j < width; ++j) out[output[j]] += static_cast<double>(value[j]);
+    }
+  });
+}
+
+void apply_binned(const ForestArrays& forest, const BinnedMatrix& matrix, std::size_t begin, std::size_t end,
+                  std::int32_t* leaves, int n_threads) {
+  const std::size_t n_trees = end - begin;
+  each_leaf(forest, matrix, begin, end, n_threads, [&](std::size_t row, std::size_t tree, std::size_t leaf) {
+    leaves[row * n_trees + (tree - begin)] = static_cast<std::int32_t>(leaf);
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "predict/forest_arrays.hpp"
 #include "table/binned_matrix.hpp"
@@ -13,5 +14,9 @@ namespace polyleaf {
 // threshold is no cut point of the table, or it tells other categories apart.
 void add_binned(const ForestArrays& forest, const BinnedMatrix& matrix, std::size_t begin, std::size_t end, double* raw,
                 std::size_t n_outputs, int n_threads);
+
+// The node index (within its tree) of the leaf each row reaches, rows x (end - begin); refuses the same.
+void apply_binned(const ForestArrays& forest, const BinnedMatrix& matrix, std::size_t begin, std::size_t end,
+                  std::int32_t* leaves, int n_threads);
 
 }  // namespace polyleaf

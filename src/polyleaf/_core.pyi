@@ -136,6 +136,9 @@ class ForestPredictor:
     def add_binned(
         self, matrix: BinnedMatrix, begin: int, end: int, raw: npt.NDArray[np.float64], n_threads: int
     ) -> None: ...
+    def apply_binned(
+        self, matrix: BinnedMatrix, begin: int, end: int, n_threads: int
+    ) -> npt.NDArray[np.int32]: ...
     def apply(
         self, table: npt.NDArray[Any], begin: int, end: int, n_threads: int
     ) -> npt.NDArray[np.int32]: ...

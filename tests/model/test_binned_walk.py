@@ -29,6 +29,8 @@ def scores(model, table, matrix, n_threads, n_rounds=None):
     by_values = forest.predict_raw(table, n_rounds, n_threads)
     by_codes = forest.predict_raw_binned(matrix, n_rounds, n_threads)
     assert by_values.any()
+    leaves = forest._apply(matrix, 0, forest.n_trees, n_threads)
+    np.testing.assert_array_equal(leaves, forest._apply(table, 0, forest.n_trees, n_threads))
     return by_values, by_codes
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors.numpy import load, save
 
 from polyleaf import _core
 from polyleaf.data.column_summaries import ColumnSummary, laid_out, summarise_columns
@@ -60,8 +60,8 @@ def bin_shard(
             found |= {f"cuts {number}": of_column[0], f"categories {number}": of_column[1]}
             found[f"missing {number}"] = np.array([summary.has_missing])
         everywhere: dict[str, Any] = {}
-        for text in peers.all_gather(save(found)):
-            everywhere |= load(bytes(text))
+        for text in peers.all_gather(_bytes_of(found)):
+            everywhere |= _arrays_of(text)
         for number in columns:
             is_categorical = categorical is not None and bool(categorical[number])
             cuts.append(everywhere[f"cuts {number}"])
@@ -79,12 +79,23 @@ def _written(columns: list[ColumnSummary]) -> bytes:
     arrays: dict[str, Any] = {"missing": np.array([column.has_missing for column in columns], dtype=bool)}
     for number, column in enumerate(columns):
         arrays |= {f"values {number}": column.values, f"weights {number}": column.weights}
-    return save(arrays)
+    return _bytes_of(arrays)
 
 
 def _read(text: bytes | memoryview) -> list[ColumnSummary]:
-    arrays = load(bytes(text))
+    arrays = _arrays_of(text)
     return [
         ColumnSummary(arrays[f"values {number}"], arrays[f"weights {number}"], bool(missing))
         for number, missing in enumerate(arrays["missing"])
     ]
+
+
+def _bytes_of(arrays: dict[str, Any]) -> bytes:
+    text = io.BytesIO()
+    np.savez(text, **arrays)
+    return text.getvalue()
+
+
+def _arrays_of(text: bytes | memoryview) -> dict[str, Any]:
+    with np.load(io.BytesIO(text), allow_pickle=False) as arrays:
+        return dict(arrays)

@@ -212,7 +212,9 @@ class Forest:
         begin = number * self.trees_per_round
         self._add(X, begin, begin + self.trees_per_round, score, n_threads)
 
-    def add_to_sparse(self, X: FeatureTable, labels: SparseLabels, n_threads: int = 1) -> None:
+    def add_to_sparse(
+        self, X: FeatureTable | _core.BinnedMatrix, labels: SparseLabels, n_threads: int = 1
+    ) -> None:
         """Add all trees, whose leaves must be sparse, to the scores of sparse labels."""
         for first in range(0, self.n_trees, _TREES_TOGETHER):
             end = min(first + _TREES_TOGETHER, self.n_trees)
@@ -244,10 +246,14 @@ class Forest:
             return np.empty((X.shape[0], 0), dtype=np.int32)
         return self._apply(X, 0, n_trees, n_threads)
 
-    def _apply(self, X: FeatureTable, begin: int, end: int, n_threads: int) -> npt.NDArray[np.int32]:
+    def _apply(
+        self, X: FeatureTable | _core.BinnedMatrix, begin: int, end: int, n_threads: int
+    ) -> npt.NDArray[np.int32]:
         """Return the leaves in trees [begin, end), of a sparse or streamed table some rows at a time."""
         if isinstance(X, np.ndarray):
             return self._predictor.apply(X, begin, end, n_threads)
+        if isinstance(X, _core.BinnedMatrix):
+            return self._predictor.apply_binned(X, begin, end, n_threads)
         predictor = self._on_used_features._predictor
         leaves = np.empty((X.shape[0], end - begin), dtype=np.int32)
         for rows, block in self._dense_rows(X):
