@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
@@ -25,11 +26,17 @@ from polyleaf.data.binned_file import (
     read_values,
     read_weight,
 )
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_table
 from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
+from polyleaf.data.dataset import FeatureTable
 from polyleaf.data.device_arrays import chosen_rows
-from polyleaf.data.inputs import Array, FloatArray, check_weights, read_table, table_numbers
+from polyleaf.data.inputs import Array, EvalInput, FloatArray, Mask, check_weights, read_table, table_numbers
 from polyleaf.data.kept_targets import KeptTarget
+from polyleaf.data.memory import needs, refuse_too_large
+from polyleaf.data.source import Source
+from polyleaf.data.sources import opened
+from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.data.tables import Table
 from polyleaf.data.weights import (
     Weights,
@@ -96,11 +103,12 @@ class BinnedTable:
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            As for ``fit``.
-        y : array-like, data frame or sparse matrix of shape (n_rows,) or (n_rows, n_columns), default=None
+            As for ``fit``, what is read from files or batches among it: some columns at a time, so that only
+            the codes stay in memory.
+        y : str, list of str, array-like, data frame or sparse matrix, default=None
             The targets or labels, which are kept as they are. A row of which no target is observed (NaN) does
-            not count.
-        sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
+            not count. Names of columns and batches as for ``fit``.
+        sample_weight : str or array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of rows or cells, >= 0: cut points are those of weighted rows. A row of weight 0 is left
             out.
         max_bins : int or None, default=255
@@ -123,27 +131,45 @@ class BinnedTable:
         settings = {"max_bins": max_bins, "categorical_features": categorical_features, "n_jobs": n_jobs}
         for name, value in settings.items():
             rules[name].rule.check(name, value)
-        n_threads = effective_threads(n_jobs)
+        if isinstance(X, cls):
+            raise TypeError("X is a BinnedTable already; pass the rows that it was made of.")
+        given = EvalInput("training", X, y, sample_weight, "X", "y", "sample_weight")
+        with opened(given, categorical_features) as given:
+            return cls._made(given, max_bins, categorical_features, effective_threads(n_jobs))
+
+    @classmethod
+    def _made(
+        cls, given: EvalInput, max_bins: int | None, categorical_features: Any, n_threads: int
+    ) -> BinnedTable:
+        """Bin a table, or a source that is open."""
+        y, sample_weight = given.y, given.weight
+        if isinstance(given.X, Source):
+            source = given.X
+            refuse_too_large(needs(*source.shape, 1, max_bins=max_bins, cell_bytes=source.cell_bytes), "X")
+            y = source.take_target() if y is None else y
+            sample_weight = source.take_weight() if sample_weight is None else sample_weight
         columns = _Columns()
-        table = read_table(columns, X, reset=True)
+        table = read_table(columns, given.X, reset=True)
         n_rows = table.shape[0]
         target = None if y is None else KeptTarget.take(y, n_rows)
         weight, counted = _weights(sample_weight, target, n_rows)
         kept = rows_with_weight(counted)
-        categories = learn_categories(table, resolve_categorical(categorical_features, table), kept)
-        numbers = table_numbers(table, category_codes(table, categories), n_threads)
+        mask = resolve_categorical(categorical_features, table)
+        if table.kind == "stream":
+            table.source.check_first_rows(mask)
+        categories = learn_categories(table, mask, kept)
+        numbers = _numbers(table, categories, kept, n_threads)
         if kept is not None:
-            numbers = chosen_rows(numbers, kept)
             target = None if target is None else target.rows(kept)
             weight = None if weight is None else weight[kept]
             counted = None if counted is None else counted[kept]
         refuse_unobserved(numbers.shape[0], counted, "y", None if target is None else target.names)
-        if scipy.sparse.issparse(numbers):
-            numbers = scipy.sparse.csc_array(numbers)
-        mask = np.zeros(table.shape[1], dtype=np.uint8)
-        mask[list(categories)] = 1
         matrix = bin_table(
-            numbers, Weights.of(counted).row, max_bins, n_threads, mask if categories else None
+            numbers,
+            Weights.of(counted).row,
+            max_bins,
+            n_threads,
+            mask.astype(np.uint8) if categories else None,
         )
         names = getattr(columns, "feature_names_in_", None)
         return cls(matrix, max_bins, None if names is None else tuple(names), categories, target, weight)
@@ -189,16 +215,28 @@ class BinnedTable:
             )
         if categorical_features is None or isinstance(categorical_features, str):
             return  # what the dtypes of the table said
-        n_features = self.shape[1]
-        labels = range(n_features) if self.feature_names is None else self.feature_names
-        source = np.broadcast_to(np.float64(0), self.shape)
-        table = Table("X", "array", source, labels, self.feature_names, np.zeros(n_features, dtype=bool))
-        wanted = np.flatnonzero(resolve_categorical(categorical_features, table)).tolist()
+        wanted = np.flatnonzero(resolve_categorical(categorical_features, self.columns())).tolist()
         if wanted != sorted(self.categories):
             raise ValueError(
                 f"categorical_features are the columns {wanted}, but the table was binned with "
                 f"{sorted(self.categories)}; set the one, or bin the table again."
             )
+
+    def columns(self) -> Table:
+        """Return the table in the place of one whose cells are still to be read."""
+        labels = range(self.shape[1]) if self.feature_names is None else self.feature_names
+        return Table("X", "binned", self, labels, self.feature_names, np.zeros(self.shape[1], dtype=bool))
+
+    def rows(self) -> BinnedRows:
+        """Return the rows in the place of numbers."""
+        return BinnedRows(self.matrix, lambda: self.digest)
+
+    def has_cuts_of(self, weight: FloatArray | None) -> bool:
+        """Whether its cut points are those of rows with these weights, None: equal ones."""
+        if self.max_bins is None:
+            return True  # one between any two values
+        own = Weights.of(_weights(self.sample_weight, self.target, self.shape[0])[1]).row
+        return np.array_equal(_units(own, self.shape[0]), _units(weight, self.shape[0]))
 
     def save_binned(self, path: str | os.PathLike[str]) -> None:
         """Save the table to one file (safetensors, no pickle); `polyleaf.load_binned` reads it.
@@ -292,6 +330,23 @@ def _made_from(page: Mapping[str, Any], arrays: Mapping[str, Array], n_threads: 
         kept,
         read_weight(page, arrays, matrix.n_rows, kept),
     )
+
+
+def _numbers(table: Table, categories: Categories, kept: Mask | None, n_threads: int) -> FeatureTable:
+    """Return the rows that have any weight as numbers."""
+    if table.kind == "stream":
+        return StreamedTable(table.source, categories, kept)
+    numbers = table_numbers(table, category_codes(table, categories), n_threads)
+    if kept is not None:
+        numbers = chosen_rows(numbers, kept)
+    return scipy.sparse.csc_array(numbers) if scipy.sparse.issparse(numbers) else numbers
+
+
+def _units(weight: FloatArray | None, n_rows: int) -> npt.NDArray[np.int64]:
+    """Return weights as cut points see them; equal ones are 1."""
+    if weight is None or not (weight != weight[0]).any():
+        return np.ones(n_rows, dtype=np.int64)
+    return _core.weight_units(weight)
 
 
 def _weights(

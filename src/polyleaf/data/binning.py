@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf import _core
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.dataset import Dataset, FeatureTable
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.shared_binning import bin_shard
@@ -31,8 +32,9 @@ def bin_table(
 
     Parameters
     ----------
-    X : ndarray, csr_array, csc_array or StreamedTable of shape (rows, features)
-        bool, integer, float32 or float64; NaN is missing; no infinities.
+    X : ndarray, csr_array, csc_array, StreamedTable or BinnedRows of shape (rows, features)
+        bool, integer, float32 or float64; NaN is missing; no infinities. Of rows that are binned already, the
+        codes they have are returned.
     weight : float64 ndarray of shape (rows,) or None
         Weight of each row in the distribution of a column.
     max_bins : int or None
@@ -45,6 +47,8 @@ def bin_table(
     """
     if isinstance(X, np.ndarray):
         return _core.bin_table(X, weight, max_bins, n_threads, categorical=categorical)
+    if isinstance(X, BinnedRows):
+        return X.matrix
     parts = []
     if isinstance(X, StreamedTable):
         for first, panel, threads in X.panels(n_threads, weighted=weight is not None):

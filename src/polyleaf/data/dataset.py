@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.inputs import Array
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.streamed_table import StreamedTable
@@ -12,7 +13,7 @@ from polyleaf.data.weights import Weights
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.shard import Shard
 
-FeatureTable: TypeAlias = "Array | SparseTable | StreamedTable"
+FeatureTable: TypeAlias = "Array | SparseTable | StreamedTable | BinnedRows"
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Dataset:
     ----------
     name : str
         Key in ``evals_result_``.
-    X : ndarray, csc_array or StreamedTable of shape (rows, features)
-        Any real dtype and strides. Only the training rows may be streamed.
+    X : ndarray, csc_array, StreamedTable or BinnedRows of shape (rows, features)
+        Any real dtype and strides. Only the training rows may be streamed, or (and those of folds) binned.
     y : ndarray
         Class codes (int32), or float64 of shape (rows, outputs).
     weights : Weights

@@ -27,7 +27,7 @@ from polyleaf.data.sparse_tables import read_sparse, refuse_empty
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
 FrameKind = Literal["pandas", "polars", "pyarrow"]
-TableKind: TypeAlias = FrameKind | Literal["array", "sparse", "cupy", "stream"]
+TableKind: TypeAlias = FrameKind | Literal["array", "sparse", "cupy", "stream", "binned"]
 
 _HOW_MANY_TO_NAME = 5
 # Numbers that NumPy has no dtype for.
@@ -48,9 +48,9 @@ class Table:
     ----------
     name : str
         What errors call the table.
-    kind : {"pandas", "polars", "pyarrow", "array", "sparse", "cupy", "stream"}
+    kind : {"pandas", "polars", "pyarrow", "array", "sparse", "cupy", "stream", "binned"}
         What `source` is.
-    source : DataFrame, pyarrow.Table, ndarray, csr_array, csc_array, CuPy array or Source
+    source : DataFrame, pyarrow.Table, ndarray, csr_array, csc_array, CuPy array, Source or BinnedTable
         The table itself, or where it is read from.
     labels : sequence
         What errors call the columns: their names, or their numbers.

@@ -68,6 +68,8 @@ def read_target_input(y: Any, name: str) -> TargetInput:
     y = on_host(y)
     if isinstance(y, np.ndarray):
         return TargetInput(y)
+    if isinstance(y, TargetInput):  # of a binned table
+        return y
     if isinstance(y, NamedColumn):
         taken = read_target_input(y.column, name)
         return replace(taken, names=(y.name,), frame=y.frame, labels=(y.name,))

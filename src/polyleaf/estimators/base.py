@@ -15,15 +15,17 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from polyleaf.data.binned_rows import BinnedRows
+from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories
 from polyleaf.data.device_arrays import on_host
-from polyleaf.data.inputs import Array, FloatArray, read_eval_sets
+from polyleaf.data.inputs import FloatArray, read_eval_sets
 from polyleaf.data.sources import opened, source_kind
-from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
+from polyleaf.estimators.binned_input import rows_to_score, with_own_targets
 from polyleaf.estimators.fit import callbacks_of, train_on
-from polyleaf.estimators.prediction import observed, predicted_by_gpu, read_features
+from polyleaf.estimators.prediction import TableToPredict, observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
 from polyleaf.estimators.streamed_prediction import Predict, predict_by_parts
 from polyleaf.estimators.targets import Objective, Targets
@@ -104,14 +106,15 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             pandas, polars and pyarrow. A SciPy sparse matrix is never made dense as a whole; its zeros are
             values. Or where to read them from, some columns at a time: the path of a Parquet file, of a
             folder of them or a pattern (str or os.PathLike), a `pyarrow.dataset.Dataset`, a polars LazyFrame,
-            or an iterable of batches (X, y) or (X, y, weight), which can be gone through more than once. The
-            model is the same, bit for bit.
+            or an iterable of batches (X, y) or (X, y, weight), which can be gone through more than once. Or a
+            `polyleaf.BinnedTable`, which is not binned again. The model is the same, bit for bit.
         y : str, list of str, array-like or data frame of shape (n_rows,) or (n_rows, n_columns)
             The targets, the class labels, or a matrix of 0 and 1 with one column per label. NaN in a target
             or in a matrix of labels means "not observed": that cell takes no part in anything. The names of
             a frame's columns are kept in `target_names_`. Of a mixed model, a table with the columns that
             `targets` names, in any order; also classes may be missing there (None or NaN). Where `X` is read
-            from files or a LazyFrame, the name of a column of it, or a list of names; left out for batches.
+            from files or a LazyFrame, the name of a column of it, or a list of names; left out for batches,
+            and for a BinnedTable that was made with y.
         sample_weight : str, array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of the rows, or of each target or label of each row, >= 0. A row of weight 0 is treated as
             if it were not there, a cell of weight 0 as if it were not observed. Columns with names (a data
@@ -391,12 +394,16 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         self._check_is_fitted()
         return frame_maker(X, self._coding.frame)
 
-    def _ready(self, X: object, n_rounds: int | None) -> tuple[Array | SparseTable, int, int]:
+    def _ready(self, X: object, n_rounds: int | None) -> tuple[TableToPredict, int, int]:
         """Return the checked table, the number of rounds and the number of threads of a prediction."""
         self._check_is_fitted()
         self._check_param("n_jobs")
         threads = effective_threads(None if self.n_jobs is None else int(self.n_jobs))
-        table = read_features(self, X, self._categories, threads)
+        table: TableToPredict
+        if isinstance(X, BinnedTable):
+            table = rows_to_score(self, X, self._forest, self._categories)
+        else:
+            table = read_features(self, X, self._categories, threads)
         rounds = self.best_iteration_ + 1
         if n_rounds is not None:
             Integer(1, self.n_estimators_).check("n_rounds", n_rounds)
@@ -439,19 +446,27 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """Return what `link` makes of the raw scores; None: these themselves."""
         table, rounds, threads = self._ready(X, n_rounds)
         if self._uses_gpu(table):
+            assert not isinstance(table, BinnedRows)
             return predicted_by_gpu(self._forest, table, rounds, threads, link)
         raw = self._forest.predict_raw(table, n_rounds=rounds, n_threads=threads)
         return raw if link is None else link.predict(raw, threads)
 
     def _uses_gpu(self, table: object) -> bool:
-        """Whether the GPU predicts; the CPU does it for sparse tables, whose rows are made dense."""
+        """Whether the GPU predicts; the CPU does it for bins, and for sparse tables some dense rows at a time."""
         self._check_param("device")
         if self.device == "cpu":
             return False
         from polyleaf.gpu.runtime import require_gpu
 
         require_gpu()
-        return not scipy.sparse.issparse(table)
+        return not (isinstance(table, BinnedRows) or scipy.sparse.issparse(table))
+
+    def _to_score(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Return y and weights of rows to score, which a binned table has itself."""
+        if y is None and not isinstance(X, BinnedTable):
+            raise TypeError("score() needs y: only a BinnedTable brings it along.")
+        given = with_own_targets(training_rows(X, on_host(y), on_host(sample_weight)))
+        return given.y, given.weight
 
     def _observed(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[Any, FloatArray | None]:
         """Return coded targets of this many rows, and weights that are 0 where one was not observed."""

@@ -15,6 +15,7 @@ from sklearn.metrics import accuracy_score
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sources import source_kind
+from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import ClassWeight
 from polyleaf.estimators.base import BasePolyleaf
@@ -191,7 +192,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
             The features. A frame must have the columns of ``fit``, in the same order. Or a source, as in
             ``fit``, of which some rows are read at a time; in files and LazyFrames the columns of ``fit`` are
-            found by name, and others do not matter. Batches are tables, or tuples that begin with one.
+            found by name, and others do not matter. Batches are tables, or tuples that begin with one. Or a
+            `polyleaf.BinnedTable` with the cut points of ``fit``: the one that the model was trained on.
         sparse : bool, default=None
             With several labels per row, whether 0 and 1 are returned as a SciPy CSR array. None: as y was in
             ``fit``, unless a frame is asked for.
@@ -296,20 +298,22 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         score: FloatArray = raw[:, 0] if self._coding.kind == "binary" else raw[:, 1] - raw[:, 0]
         return score
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy; of several labels, the share of rows whose observed labels are all right.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            The features.
+            The features, or a `polyleaf.BinnedTable`, as in `predict`.
         y : array-like, data frame or sparse matrix
-            Classes or labels; NaN in a matrix of labels does not count.
+            Classes or labels; NaN in a matrix of labels does not count. Left out where a BinnedTable has
+            them.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), default=None
             Weights of rows or cells.
         """
-        X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
-        if self._coding_of_fit().kind != "multilabel" or scipy.sparse.issparse(y):
+        y, sample_weight = self._to_score(X, y, sample_weight)
+        X, values = on_host(X), y.values if isinstance(y, TargetInput) else y
+        if self._coding_of_fit().kind != "multilabel" or scipy.sparse.issparse(values):
             predicted = self.predict(X)
             targets = self._targets(self.get_params(deep=False))
             y, weight = read_observed(y, sample_weight, predicted.shape[0], targets, self._coding)

@@ -14,8 +14,10 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.validation import _num_samples
 
+from polyleaf.data.binned_rows import BinnedRows
+from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.binning import bin_data
-from polyleaf.data.dataset import Dataset
+from polyleaf.data.dataset import Dataset, FeatureTable
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.sources import source_kind
@@ -122,7 +124,7 @@ class CVResult:
 def cv(
     estimator: BasePolyleaf,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     cv: Any = 5,
     shuffle: bool = True,
@@ -146,7 +148,8 @@ def cv(
     estimator : PolyleafRegressor or PolyleafClassifier
         Whose parameters are used; it is not changed, and need not be fitted.
     X, y, sample_weight
-        As in ``fit``. Classes are those of the whole `y`.
+        As in ``fit``; not what is read from files or batches. Classes are those of the whole `y`. Rows of a
+        `polyleaf.BinnedTable` are numbered without those of no weight, which it does not have.
     cv : int, scikit-learn splitter, or iterable of (train, test) indices, default=5
         The folds. A number stands for as many of shuffled rows, stratified by class for a classifier.
     shuffle : bool, default=True
@@ -191,6 +194,8 @@ def cv(
         require_gpu()
     # Folds are cut on the host.
     X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
+    if y is None and not isinstance(X, BinnedTable):
+        raise TypeError("cv() needs y: only a BinnedTable brings it along.")
     callbacks = all_callbacks(params["callbacks"], params["early_stopping_rounds"], int(params["verbose"]))
 
     problem = read_problem(estimator, params, training_rows(X, y, sample_weight))
@@ -198,6 +203,8 @@ def cv(
     check_measured(
         measured, replace(data, weights=_weights(problem, problem.own_weight)), problem.coding.words("y")
     )
+    if isinstance(X, BinnedTable):  # splitters count rows, and look at y
+        y, X = X.y if y is None else y, range(X.shape[0])
     if isinstance(cv, int | np.integer):
         seed = settings.seed if shuffle else None
         cv = _splitter(cv, y, groups, seed, is_classifier(estimator))
@@ -217,7 +224,11 @@ def cv(
             refuse_unobserved(len(train), whole, f"y of the train rows of fold {i}")
             words = problem.coding.words(f"y of the train rows of fold {i}")
             problem.loss.check_targets(training.y, whole, words, training=True)
-            bins = matrix.take(train.astype(np.uint32), settings.n_threads)
+            bins = (
+                training.X.matrix
+                if isinstance(training.X, BinnedRows)
+                else matrix.take(train.astype(np.uint32), settings.n_threads)
+            )
             targets = problem.reader.targets
             own_loss = targets.make_loss(problem.coding)
             metrics = targets.make_metrics(problem.coding, own_loss, training)
@@ -270,7 +281,11 @@ def _part(problem: Problem, rows: Indices, own_weight: FloatArray | None) -> Dat
     """Return some rows, with these weights, as a data set of their own."""
     data = problem.data
     assert not isinstance(data.X, StreamedTable)  # which is refused
-    return Dataset(data.name, data.X[rows], data.y[rows], _weights(problem, own_weight))
+    if isinstance(data.X, BinnedRows):
+        X: FeatureTable = data.X.take(rows, problem.settings.n_threads)
+    else:
+        X = data.X[rows]
+    return Dataset(data.name, X, data.y[rows], _weights(problem, own_weight))
 
 
 def _weights(problem: Problem, weight: FloatArray | None) -> Weights:

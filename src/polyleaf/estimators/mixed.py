@@ -260,12 +260,13 @@ class PolyleafMixed(BasePolyleaf):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            The features.
+            The features, or a `polyleaf.BinnedTable`, as in `predict`.
         y : data frame, table or dict
             The targets, as in ``fit``.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of rows or cells, the latter by name where they have names.
         """
+        y, sample_weight = self._to_score(X, y, sample_weight)
         raw = on_host(self._raw(X, None))
         coding = self._mixed_coding()
         groups = {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
 
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.category_values import Categories, category_codes
 from polyleaf.data.device_arrays import array_module, is_device_array, looked_up, on_host
 from polyleaf.data.inputs import Array, FloatArray, check_features, read_table, table_numbers
@@ -20,6 +21,8 @@ from polyleaf.metrics import make_metrics
 from polyleaf.metrics.quantiles import d2_pinball
 from polyleaf.model.forest import Forest
 from polyleaf.params.objectives import link_of
+
+TableToPredict: TypeAlias = "Array | SparseTable | BinnedRows"
 
 # Raw scores computed together where not all of them are kept.
 _BLOCK_CELLS = 1 << 19
@@ -53,14 +56,17 @@ def predicted_by_gpu(
     return predictions
 
 
-def raw_blocks(
-    forest: Forest, table: Array | SparseTable, n_rounds: int, n_threads: int
-) -> Iterator[FloatArray]:
+def raw_blocks(forest: Forest, table: TableToPredict, n_rounds: int, n_threads: int) -> Iterator[FloatArray]:
     """Yield the raw scores of some rows at a time, once where there is no row."""
     table = scipy.sparse.csr_array(table) if scipy.sparse.issparse(table) else on_host(table)
     step = max(1, _BLOCK_CELLS // forest.n_outputs)
-    for begin in range(0, max(1, table.shape[0]), step):
-        yield forest.predict_raw(table[begin : begin + step], n_rounds=n_rounds, n_threads=n_threads)
+    n_rows = table.shape[0]
+    for begin in range(0, max(1, n_rows), step):
+        if isinstance(table, BinnedRows):
+            rows: TableToPredict = table.take(np.arange(begin, min(begin + step, n_rows)), n_threads)
+        else:
+            rows = table[begin : begin + step]
+        yield forest.predict_raw(rows, n_rounds=n_rounds, n_threads=n_threads)
 
 
 # --- what scores say about the targets ---------------------------------------------------------------------

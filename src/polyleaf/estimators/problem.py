@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
+from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
 from polyleaf.data.dataset import Dataset, FeatureTable
 from polyleaf.data.device_arrays import chosen_rows
@@ -18,10 +19,11 @@ from polyleaf.data.memory import Needs, needs, refuse_too_large
 from polyleaf.data.source import Source
 from polyleaf.data.sources import opened, rows_of
 from polyleaf.data.streamed_table import StreamedTable
-from polyleaf.data.tables import Table
+from polyleaf.data.tables import Table, take_or_check_names
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved, rows_with_weight
+from polyleaf.estimators.binned_input import categories_to_train, check_weights_of_cuts, with_own_targets
 from polyleaf.estimators.features import Features
 from polyleaf.estimators.settings import make_settings
 from polyleaf.estimators.targets import Targets
@@ -48,8 +50,8 @@ class Rows:
 
     Attributes
     ----------
-    X : ndarray, csc_array or StreamedTable of shape (rows, features)
-        Numbers; categories are codes.
+    X : ndarray, csc_array, StreamedTable or BinnedRows of shape (rows, features)
+        Numbers or bins; categories are codes.
     y : Any
         Checked targets, not coded yet, without missing values.
     weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
@@ -92,7 +94,7 @@ class RowReader:
     def read(self, given: EvalInput, target: TargetInput, *, reset: bool, start: Start | None = None) -> Rows:
         """Read some rows; `reset`: those of ``fit``, which may go on from a model."""
         targets = self.targets
-        table = read_table(self._estimator, given.X, reset=reset, name=given.X_name)
+        table = self._read_table(given, reset=reset)
         y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
         columns = targets.columns(target)
         y, weight = targets.weighed(y, given.weight, given.weight_name, columns)
@@ -103,6 +105,8 @@ class RowReader:
         if table.kind == "stream":
             streamed = StreamedTable(table.source, self.categories, kept)
             X = streamed if reset else streamed.columns(range(table.shape[1]))
+        elif table.kind == "binned":
+            X = table.source.rows()
         else:
             X = table_numbers(table, category_codes(table, self.categories))
             X = X if kept is None else chosen_rows(X, kept)
@@ -112,6 +116,16 @@ class RowReader:
         # Training and evaluation read a sparse table column by column.
         return Rows(scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X, y, weight, kept)
 
+    def _read_table(self, given: EvalInput, *, reset: bool) -> Table:
+        """Return X with its names, which the estimator takes, or which are held against those it has."""
+        if not isinstance(given.X, BinnedTable):
+            return read_table(self._estimator, given.X, reset=reset, name=given.X_name)
+        if not reset:
+            raise TypeError(f"{given.X_name} is a BinnedTable, whose cut points are its own; pass its rows.")
+        table = given.X.columns()
+        take_or_check_names(self._estimator, table, reset=True)
+        return table
+
     def features(self) -> Features:
         """Return what there is to know about the features, once the rows of ``fit`` are read."""
         names = getattr(self._estimator, "feature_names_in_", None)
@@ -120,6 +134,8 @@ class RowReader:
 
     def _learn_categories(self, table: Table, kept: Mask | None, start: Start | None) -> Categories:
         """Return the categories of the table of ``fit``, or those of the model to go on from."""
+        if table.kind == "binned":
+            return categories_to_train(table.source, self._estimator, start)
         mask = resolve_categorical(self._estimator.categorical_features, table)
         if table.kind == "stream":
             table.source.check_first_rows(mask)
@@ -211,6 +227,7 @@ def read_problem(
     if isinstance(given.X, Source):
         refuse_too_large(_least_needs(given.X, params), given.X_name)
         given = rows_of(given)
+    given = with_own_targets(given)
     target = targets.take_apart(given.y, given.y_name)
     rows = reader.read(given, target, reset=True, start=start)
     coding = _coding(targets, target, rows, start)
@@ -237,6 +254,8 @@ def read_problem(
     codes = coding.encode(rows.y)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
     data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)))
+    if isinstance(given.X, BinnedTable):
+        check_weights_of_cuts(given.X, data.weights.row, rows.kept)
     loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
     metrics = targets.make_metrics(coding, loss, data)
     if isinstance(data.X, StreamedTable):

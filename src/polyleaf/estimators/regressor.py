@@ -168,7 +168,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
             The features. A frame must have the columns of ``fit``, in the same order. Or a source, as in
             ``fit``, of which some rows are read at a time; in files and LazyFrames the columns of ``fit`` are
-            found by name, and others do not matter. Batches are tables, or tuples that begin with one.
+            found by name, and others do not matter. Batches are tables, or tuples that begin with one. Or a
+            `polyleaf.BinnedTable` with the cut points of ``fit``: the one that the model was trained on.
         n_rounds : int, default=None
             Number of rounds to use; None: up to the best one.
         as_frame : bool, default=False
@@ -194,7 +195,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
             return prediction
         return make_frame(prediction, self._coding.columns_of_predictions())
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R2, the mean over the targets; missing targets (NaN) do not count.
 
         Of ``objective="quantile"`` it is D2, the same with the pinball loss: the share that the model saves
@@ -203,13 +204,14 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            The features.
+            The features, or a `polyleaf.BinnedTable`, as in `predict`.
         y : array-like or data frame of shape (n_rows,) or (n_rows, n_targets)
-            The targets.
+            The targets; left out where a BinnedTable has them.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Weights of rows or cells.
         """
         self._check_is_fitted()
+        y, sample_weight = self._to_score(X, y, sample_weight)
         prediction = on_host(self._predicted(X, None))
         targets, weight = self._observed(y, sample_weight, len(prediction))
         levels = self._coding.levels

@@ -48,6 +48,11 @@ class GroupedTargets(Targets):
 
     def take_apart(self, y: object, name: str) -> TargetInput:
         """Return y as it is, since its columns are taken by their names, and which of them are of use."""
+        if isinstance(y, TargetInput):
+            raise TypeError(
+                f"{name} of a mixed model has columns of several types, which a BinnedTable does not keep; "
+                "make the table without y, and pass it here."
+            )
         return TargetInput(y, columns_of(y, self._specs(), name), frame_kind(y))
 
     def columns(self, target: TargetInput) -> Sequence[str]:

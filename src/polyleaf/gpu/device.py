@@ -5,6 +5,7 @@ from __future__ import annotations
 import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.device_arrays import is_device_array
@@ -62,7 +63,7 @@ class GpuDevice:
         if initial is None:
             scores = cp.empty((data.X.shape[0], self._loss.n_outputs))
             scores[:] = cp.asarray(base)
-        elif scipy.sparse.issparse(data.X):
+        elif isinstance(data.X, BinnedRows) or scipy.sparse.issparse(data.X):
             scores = cp.asarray(initial.predict_raw(data.X, n_threads=n_threads))
         else:
             scores = cp.asarray(predict_raw(initial, data.X, n_threads=n_threads))
@@ -70,7 +71,7 @@ class GpuDevice:
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
         """Return the scores of other rows, which begin with `start`; rounds are added to them."""
-        if scipy.sparse.issparse(data.X):
+        if isinstance(data.X, BinnedRows) or scipy.sparse.issparse(data.X):
             return HostScores(data.X, start, self._settings.n_threads)
         return GpuScores(data.X, start)
 
@@ -78,7 +79,7 @@ class GpuDevice:
         """Return the table as bins: by the device where it can hold the table, else by the CPU."""
         settings, table = self._settings, self._data.X
         assert not isinstance(table, StreamedTable)  # which is refused
-        if scipy.sparse.issparse(table):
+        if isinstance(table, BinnedRows) or scipy.sparse.issparse(table):
             return DeviceMatrix.of_table(bin_data(self._data, settings), settings.n_threads)
         n_bytes = 0 if is_device_array(table) else table.nbytes
         room = (free_memory() - n_bytes - table.size) // 2

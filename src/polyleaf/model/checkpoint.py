@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.dataset import FeatureTable
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array
@@ -35,6 +36,7 @@ _BLOCK_CELLS = 1 << 20
 _DIGEST_BYTES = 16
 _LARGEST_SEED = np.iinfo(np.int32).max
 _DATA_NAMES = ("X", "y", "sample_weight")
+_BINNED = "binned"
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,10 @@ class CheckpointNote:
                     f"{opening} was {'not given' if before is None else 'given'}, and "
                     f"{'is not' if now is None else 'is'} now."
                 )
+            if _BINNED in (before.get("dtype"), now["dtype"]) and before.get("dtype") != now["dtype"]:
+                kinds = ("a table of numbers", "a BinnedTable")
+                was, is_now = kinds if now["dtype"] == _BINNED else kinds[::-1]
+                raise ValueError(f"{opening} was {was}, and is {is_now} now; pass what it was.")
             for what in ("shape", "dtype"):
                 if before.get(what) != now[what]:
                     raise ValueError(f"{opening} had {what} {before.get(what)}, and has {now[what]} now.")
@@ -156,6 +162,8 @@ def _described(value: Any) -> Any:
 
 
 def _fingerprint(values: Any) -> dict[str, Any]:
+    if isinstance(values, BinnedRows):
+        return {"shape": list(values.shape), "dtype": _BINNED, "digest": values.digest()}
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     dtype = str(values.dtype)
     if scipy.sparse.issparse(values):

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from polyleaf import _core
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.dataset import FeatureTable
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sparse_tables import DenseRows
@@ -232,7 +234,7 @@ class Forest:
     ) -> Iterator[FloatArray]:
         """Yield the raw scores after each round, a new array each time."""
         raw = self._start(X.shape[0])
-        table = X if isinstance(X, np.ndarray | StreamedTable) else DenseRows(X, self._used_features)
+        table = DenseRows(X, self._used_features) if scipy.sparse.issparse(X) else X
         for begin in range(0, self.trees_up_to(n_rounds), self.trees_per_round):
             self._add(table, begin, begin + self.trees_per_round, raw, n_threads)
             yield self._finish(raw.copy())
@@ -252,8 +254,9 @@ class Forest:
         """Return the leaves in trees [begin, end), of a sparse or streamed table some rows at a time."""
         if isinstance(X, np.ndarray):
             return self._predictor.apply(X, begin, end, n_threads)
-        if isinstance(X, _core.BinnedMatrix):
-            return self._predictor.apply_binned(X, begin, end, n_threads)
+        if isinstance(X, BinnedRows | _core.BinnedMatrix):
+            matrix = X.matrix if isinstance(X, BinnedRows) else X
+            return self._predictor.apply_binned(matrix, begin, end, n_threads)
         predictor = self._on_used_features._predictor
         leaves = np.empty((X.shape[0], end - begin), dtype=np.int32)
         for rows, block in self._dense_rows(X):
@@ -267,6 +270,9 @@ class Forest:
         if isinstance(X, np.ndarray):
             self._predictor.add(X, begin, end, raw, n_threads)
             return
+        if isinstance(X, BinnedRows):
+            self._predictor.add_binned(X.matrix, begin, end, raw, n_threads)
+            return
         predictor = self._on_used_features._predictor
         for rows, block in X if isinstance(X, DenseRows) else self._dense_rows(X):
             predictor.add(block, begin, end, raw[rows], n_threads)
@@ -275,7 +281,7 @@ class Forest:
         """Return blocks of rows of the used features."""
         if isinstance(X, StreamedTable):
             return X.rows_of(self._used_features)
-        assert not isinstance(X, np.ndarray)
+        assert not isinstance(X, np.ndarray | BinnedRows)
         return DenseRows(X, self._used_features)
 
     @cached_property

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.inputs import FloatArray
 from polyleaf.model.forest import Forest
 
@@ -39,3 +40,21 @@ class HostScores:
         """Add the trees of one round."""
         forest.add_round_to(self._table, number, self._scores, self._n_threads)
         return self._scores
+
+
+def check_cut_points(forest: Forest, rows: BinnedRows, opening: str, advice: str = "") -> None:
+    """Raise ValueError unless a forest splits at cut points of a table alone.
+
+    Parameters
+    ----------
+    forest : Forest
+        The trees.
+    rows : BinnedRows
+        Of the table.
+    opening, advice : str
+        What the error begins and ends with.
+    """
+    try:
+        forest.predict_raw(rows.take(np.empty(0, dtype=np.uint32)))
+    except ValueError as error:
+        raise ValueError(f"{opening}{error}{advice}.") from error

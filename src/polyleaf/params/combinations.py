@@ -424,6 +424,15 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "the rows of a fold would have to be read in any order",
     ),
     Exclusion(
+        "binned X, other weights",
+        options.BINNED_TABLE,
+        options.OTHER_WEIGHTS,
+        "`fit` on the rows themselves would choose other cut points (unless `max_bins` is None and no row is "
+        "left out)",
+        "{option} does not go with {other}: {why}. Give y and sample_weight to BinnedTable.make, with those "
+        "of the classes multiplied in, and leave class_weight out.",
+    ),
+    Exclusion(
         "Checkpoint, cv", options.CHECKPOINT, options.CROSS_VALIDATION, "there is no single model to save"
     ),
     Exclusion(

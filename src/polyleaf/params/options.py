@@ -190,6 +190,13 @@ STREAMED_TABLE = Option(
     lambda s: s.table == "stream",
     "an X read from files or batches",
 )
+BINNED_TABLE = Option("a `BinnedTable` as `X`", lambda s: s.table == "binned", "a BinnedTable")
+OTHER_WEIGHTS = Option(
+    "weights of rows that it was not binned with: of `class_weight`, or of a `sample_weight` or missing "
+    "targets that are given to `fit`",
+    lambda s: s.other_weights,
+    "weights of rows that it was not binned with",
+)
 SPARSE_LABELS = Option("sparse labels", lambda s: s.sparse_labels, "a sparse y")
 CELL_WEIGHTS = Option("`sample_weight` of cells", lambda s: s.cell_weights)
 CLASS_WEIGHT = Option("`class_weight`", _is_set("class_weight"))

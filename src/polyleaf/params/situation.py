@@ -32,8 +32,10 @@ class Situation:
         Whether leaf values are quantiles of residuals.
     sparse_labels, cell_weights : bool
         Whether y is a sparse matrix; whether each of its cells has a weight.
-    table : {"sparse", "cupy", "stream"} or None
+    table : {"sparse", "cupy", "stream", "binned"} or None
         What X is, if neither a dense array of the host nor a data frame.
+    other_weights : bool
+        Whether the rows have other weights than those they were binned with.
     bound_softmax, bound_quantiles : str or None
         Name of a group of targets, of classes or with quantiles of residuals in its leaves, on which there
         are monotone constraints.
@@ -75,7 +77,8 @@ class Situation:
     leaf_quantiles: bool = False
     sparse_labels: bool = False
     cell_weights: bool = False
-    table: Literal["sparse", "cupy", "stream"] | None = None
+    table: Literal["sparse", "cupy", "stream", "binned"] | None = None
+    other_weights: bool = False
     bound_softmax: str | None = None
     bound_quantiles: str | None = None
     ordered_category: str | None = None
