@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv
+from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv
 from polyleaf.callbacks import Checkpoint, EarlyStopping
 from polyleaf.data.inputs import table_numbers
 from polyleaf.data.tables import Table
@@ -161,6 +161,9 @@ REFUSED: dict[str, Callable[[], object]] = {
         X, TARGETS, init_model=fitted("targets"), resume="file"
     ),
     "streamed X, cv": lambda: cv(PolyleafRegressor(), "folder", "price"),
+    "binned X, other weights": lambda: PolyleafClassifier(class_weight="balanced").fit(
+        BinnedTable.make(X, X[:, 1] > 0.3)
+    ),
     "Checkpoint, cv": lambda: cv(PolyleafRegressor(callbacks=[Checkpoint("file")]), X, TARGETS),
     "no max_depth, no max_leaves": regressor(max_depth=None),
     "cuda, sparse leaves": regressor(device="cuda", sparse_leaves=2),

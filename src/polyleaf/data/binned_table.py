@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
@@ -27,7 +26,7 @@ from polyleaf.data.binned_file import (
     read_weight,
 )
 from polyleaf.data.binned_rows import BinnedRows
-from polyleaf.data.binning import bin_table
+from polyleaf.data.binning import are_same_for_cuts, bin_table
 from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
 from polyleaf.data.dataset import FeatureTable
 from polyleaf.data.device_arrays import chosen_rows
@@ -236,7 +235,7 @@ class BinnedTable:
         if self.max_bins is None:
             return True  # one between any two values
         own = Weights.of(_weights(self.sample_weight, self.target, self.shape[0])[1]).row
-        return np.array_equal(_units(own, self.shape[0]), _units(weight, self.shape[0]))
+        return are_same_for_cuts(own, weight)
 
     def save_binned(self, path: str | os.PathLike[str]) -> None:
         """Save the table to one file (safetensors, no pickle); `polyleaf.load_binned` reads it.
@@ -340,13 +339,6 @@ def _numbers(table: Table, categories: Categories, kept: Mask | None, n_threads:
     if kept is not None:
         numbers = chosen_rows(numbers, kept)
     return scipy.sparse.csc_array(numbers) if scipy.sparse.issparse(numbers) else numbers
-
-
-def _units(weight: FloatArray | None, n_rows: int) -> npt.NDArray[np.int64]:
-    """Return weights as cut points see them; equal ones are 1."""
-    if weight is None or not (weight != weight[0]).any():
-        return np.ones(n_rows, dtype=np.int64)
-    return _core.weight_units(weight)
 
 
 def _weights(

@@ -62,6 +62,14 @@ def bin_table(
     return parts[0] if len(parts) == 1 else _core.join_columns(parts, n_threads)
 
 
+def are_same_for_cuts(weight: FloatArray | None, other: FloatArray | None) -> bool:
+    """Whether cut points of rows with these weights are the same, whatever the rows are; None: equal ones."""
+    given = [one for one in (weight, other) if one is not None and (one != one[0]).any()]
+    if len(given) < 2:
+        return not given
+    return np.array_equal(*map(_core.weight_units, given))
+
+
 def bin_data(data: Dataset, settings: Settings) -> _core.BinnedMatrix:
     """Return the table of the training rows as bin codes."""
     if data.shard is not None:

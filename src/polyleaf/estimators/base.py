@@ -452,7 +452,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         return raw if link is None else link.predict(raw, threads)
 
     def _uses_gpu(self, table: object) -> bool:
-        """Whether the GPU predicts; the CPU does it for bins, and for sparse tables some dense rows at a time."""
+        """Whether the GPU predicts; the CPU does it for bins, and for sparse tables, as dense rows."""
         self._check_param("device")
         if self.device == "cpu":
             return False
