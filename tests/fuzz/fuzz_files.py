@@ -1,4 +1,4 @@
-"""Forged model files and checkpoints, one after another: each is refused with a ValueError, or works.
+"""Forged model files, checkpoints and tables, one after another: each is refused with a ValueError, or works.
 
 ``python tests/fuzz/fuzz_files.py --seconds 3600`` runs for an hour; ``make fuzz`` does so under the
 sanitizers. Anything else is a finding: another error, a crash, more than `SECONDS` seconds, or more than
@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script
 from fuzz_mutations import mutated
 from fuzz_seeds import Seed, make_seeds
 
-from polyleaf import load_model
+from polyleaf import BinnedTable, PolyleafClassifier, PolyleafRegressor, load_binned, load_model
 
 SECONDS = 60
 MEGABYTES = 512
@@ -52,7 +52,14 @@ def forged_file(seeds: list[Seed], seed: int, number: int) -> tuple[Seed, bytes]
 
 
 def outcome_of(path: Path, origin: Seed, number: int) -> str:
-    """Load a file and use the model; return "refused" or "works", or let a finding's error through."""
+    """Load a file and use what it holds; return "refused" or "works", or let a finding's error through."""
+    if origin.go_on is None:
+        try:
+            table = load_binned(path)
+        except ValueError:
+            return "refused"
+        use_table(table, path.with_name("again"))
+        return "works"
     if random.Random(number).random() < _SHARE_GOING_ON:
         for argument in ("resume", "init_model"):
             try:
@@ -91,6 +98,24 @@ def use(model: Any, rng: np.random.Generator, path: Path) -> None:
                 found = getattr(model, method)(table)
                 if hasattr(found, "shape"):
                     assert found.shape[0] == n_rows
+
+
+def use_table(table: BinnedTable, path: Path) -> None:
+    """Do with a binned table all that can be done with it; its y need not be one that a fit takes."""
+    repr(table)
+    table.save_binned(path)
+    assert load_binned(path).digest == table.digest
+    make = PolyleafRegressor if table.target is None or table.target.form == "numbers" else PolyleafClassifier
+    model = make(n_estimators=2, max_depth=2, min_samples_leaf=1, max_bins=table.max_bins, n_jobs=1)
+    if table.target is not None and table.target.form == "sparse":
+        model.set_params(objective="clipped_squared_error", sparse_leaves=1)
+    try:
+        model.fit(table, np.arange(table.shape[0]) if table.target is None else None)
+    except ValueError as error:
+        if "allocate" in str(error):
+            raise RuntimeError("memory") from error
+        return
+    assert model.predict(table).shape[0] == table.shape[0]
 
 
 def table_for(model: Any, n_rows: int, rng: np.random.Generator) -> Any:

@@ -63,11 +63,24 @@ def _number(dtype: np.dtype[Any], rng: random.Random) -> Any:
 
 def _change_arrays(arrays: dict[str, Any], rng: random.Random) -> None:
     name = rng.choice(sorted(arrays))
+    if arrays[name].ndim != 1:
+        arrays[name] = _changed_cells(arrays[name], rng)
+        return
     array = arrays[name]
     ways = [_set_some, _set_some, _move_some, _move_some, _set_run, _go_round, _shuffle, _resize, _within]
     if len(array) == 0:
         ways = [_resize]
     arrays[name] = rng.choice(ways)(array, rng)
+
+
+def _changed_cells(table: Any, rng: random.Random) -> Any:
+    """A table with other cells, mostly; or in another shape."""
+    if table.size == 0 or rng.random() < 0.1:
+        return rng.choice((table.T.copy(), table.ravel(), table[:, :-1].copy(), table[:-1].copy()))
+    flat = {"cells": table.ravel()}
+    _change_arrays(flat, rng)
+    cells = flat["cells"]
+    return cells.reshape(table.shape) if cells.size == table.size else cells
 
 
 def _set_some(array: Any, rng: random.Random) -> Any:
@@ -184,6 +197,9 @@ def _change_page(page: Any, rng: random.Random) -> Any:
 
 def _change_both(page: Any, arrays: dict[str, Any], rng: random.Random) -> None:
     """Change a number that the page and the arrays both hold, so that they still agree."""
+    if isinstance(page, dict) and "n_tiles" in page:
+        _change_rows(page, arrays, rng)
+        return
     shape = arrays.get("shape")
     if not isinstance(page, dict) or shape is None or len(shape) < 3:
         return
@@ -211,6 +227,19 @@ def _change_both(page: Any, arrays: dict[str, Any], rng: random.Random) -> None:
         for _ in range(3):
             if left is not None and len(left) > 0:
                 left[rng.randrange(len(left))] = rng.randint(-1, 8)
+
+
+def _change_rows(page: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> None:
+    """Fewer rows of a binned table, or some of them twice."""
+    n_rows = page.get("n_rows")
+    if type(n_rows) is not int or not 0 < n_rows < 10_000:
+        return
+    rows = sorted(rng.choices(range(n_rows), k=rng.choice((1, 2, n_rows // 2 + 1, n_rows + 3, 2 * n_rows))))
+    for name in arrays:
+        of_rows = name.startswith("codes.") or name in ("y", "weight")
+        if of_rows and len(arrays[name]) == n_rows:
+            arrays[name] = arrays[name][rows]
+    page["n_rows"] = len(rows)
 
 
 # --- header and bytes --------------------------------------------------------------------------------------

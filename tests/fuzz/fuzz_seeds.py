@@ -1,17 +1,17 @@
-"""Valid files of many kinds of model, and checkpoints, for the mutations to begin with."""
+"""Valid files of many kinds of model, checkpoints and binned tables, for the mutations to begin with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
+from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.callbacks import Checkpoint
 
 N_ROWS = 60
@@ -26,21 +26,28 @@ class Seed:
     Attributes
     ----------
     name : str
-        Of the kind of model.
+        Of the kind of model or table.
     content : bytes
-        The file: a checkpoint, which is a model as well.
-    go_on : callable
-        Takes the name of an argument of ``fit`` ("resume" or "init_model") and a path.
+        The file: a checkpoint, which is a model as well, or a table.
+    go_on : callable or None
+        Takes the name of an argument of ``fit`` ("resume" or "init_model") and a path. None: the file is a
+        table.
     """
 
     name: str
     content: bytes
-    go_on: Callable[[str, Path], Any]
+    go_on: Callable[[str, Path], Any] | None
+
+    @property
+    def kind(self) -> Literal["model", "table"]:
+        """What the file holds."""
+        return "table" if self.go_on is None else "model"
 
 
 def make_seeds(folder: Path) -> list[Seed]:
     """Return all of them; the same ones every time."""
-    return [_seed(name, make, X, y, folder) for name, (make, X, y) in _kinds().items()]
+    models = [_seed(name, make, X, y, folder) for name, (make, X, y) in _kinds().items()]
+    return [*models, *(_table_seed(name, make(), folder) for name, make in _tables().items())]
 
 
 def _kinds() -> dict[str, tuple[Callable[[], Any], Any, Any]]:
@@ -103,3 +110,25 @@ def _seed(name: str, make: Callable[[], Any], X: Any, y: Any, folder: Path) -> S
         return model.set_params(n_estimators=model.n_estimators + 1).fit(X, y, **{argument: path})
 
     return Seed(name, path.read_bytes(), go_on)
+
+
+def _tables() -> dict[str, Callable[[], BinnedTable]]:
+    kinds = _kinds()
+    (_, X, targets), (_, frame, _), (_, _, words) = kinds["targets"], kinds["categories"], kinds["classes"]
+    weight = np.random.default_rng(1).gamma(1.0, size=targets.shape)
+    gaps = np.where(np.arange(N_ROWS)[:, np.newaxis] % [60, 5, 7] == 1, np.nan, targets)
+    frequent = np.where(np.arange(N_ROWS)[:, np.newaxis] % 6 > 0, 0.0, X)
+    labels = kinds["sparse labels"][2]
+    return {
+        "table alone": lambda: BinnedTable.make(X),
+        "table with targets": lambda: BinnedTable.make(X, gaps, weight, max_bins=9),
+        "table of categories": lambda: BinnedTable.make(frame, words, weight[:, 0]),
+        "table of frequent values": lambda: BinnedTable.make(frequent, kinds["names"][2], max_bins=None),
+        "table of many bins": lambda: BinnedTable.make(np.arange(600.0)[:, np.newaxis] % 400, max_bins=500),
+        "table with sparse labels": lambda: BinnedTable.make(X, labels),
+    }
+
+
+def _table_seed(name: str, table: BinnedTable, folder: Path) -> Seed:
+    table.save_binned(folder / "table")
+    return Seed(name, (folder / "table").read_bytes(), None)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from fuzz_files import forged_file, fuzz, use
+from fuzz_files import forged_file, fuzz, outcome_of, use, use_table
 from fuzz_mutations import INTEGERS
 from fuzz_seeds import make_seeds
 
 from forgery import arrays_of, forge, page_of, put_together, text_of
-from polyleaf import load_model
+from polyleaf import load_binned, load_model
 from polyleaf.model.forest import Forest
 
 pytestmark = pytest.mark.cpu_only("files say nothing of a device")
@@ -28,6 +28,9 @@ def test_every_valid_file_works(seeds, path):
     for seed in seeds.values():
         path.write_bytes(seed.content)
         forge(path)
+        if seed.kind == "table":
+            use_table(load_binned(path), path.with_name("again"))
+            continue
         use(load_model(path), np.random.default_rng(0), path.with_name("again"))
         for argument in ("resume", "init_model"):
             seed.go_on(argument, path)
@@ -40,6 +43,19 @@ def test_a_short_run_finds_nothing(tmp_path):
     assert counts["findings"] == 0, words
     assert counts["works"] > 50  # mutations that are all refused would show little
     assert counts["refused"] > 200
+
+
+def test_forged_tables_are_refused_or_work(seeds, path):
+    """By themselves, as only some of the files above are tables; both outcomes are common."""
+    tables = [seed for seed in seeds.values() if seed.kind == "table"]
+    outcomes = []
+    with np.errstate(all="ignore"):
+        for number in range(200):
+            origin, content = forged_file(tables, 1, number)
+            path.write_bytes(content)
+            outcomes.append(outcome_of(path, origin, number))
+    assert outcomes.count("works") > 20
+    assert outcomes.count("refused") > 60
 
 
 def test_the_same_number_makes_the_same_file(seeds):

@@ -67,7 +67,8 @@ def are_same_for_cuts(weight: FloatArray | None, other: FloatArray | None) -> bo
     given = [one for one in (weight, other) if one is not None and (one != one[0]).any()]
     if len(given) < 2:
         return not given
-    return np.array_equal(*map(_core.weight_units, given))
+    first, second = map(_core.weight_units, given)
+    return np.array_equal(first, second)
 
 
 def bin_data(data: Dataset, settings: Settings) -> _core.BinnedMatrix:
