@@ -42,6 +42,8 @@ from polyleaf.data.tables import (
 )
 from polyleaf.params.combinations import refused
 from polyleaf.params.situation import Situation
+from polyleaf.peers.gather import any_shard, gather_notes
+from polyleaf.peers.pieces import Pieces
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -343,7 +345,7 @@ def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> F
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(f"{name} must be finite and >= 0; got {weights[row]} in row {row}.")
-    if not weights.any():
+    if not any_shard(bool(weights.any())):
         raise ValueError(f"{name} is zero in all rows; at least one weight must be greater than 0.")
     return check_total(weights, name)
 
@@ -353,7 +355,7 @@ def check_total(weights: FloatArray | None, name: str) -> FloatArray | None:
     if weights is None:
         return None
     with np.errstate(over="ignore"):
-        total = weights.sum()
+        total = sum(gather_notes(float(weights.sum())))
     if not 1 / _LARGEST_TOTAL <= total <= _LARGEST_TOTAL:
         raise ValueError(
             f"{name} is too large or too small: the weights sum to {total}, allowed is "
@@ -390,7 +392,10 @@ def as_float64(values: object, name: str) -> FloatArray:
 
 @dataclass(frozen=True)
 class EvalInput:
-    """One evaluation set as the user gave it, with the names for errors and for ``evals_result_``."""
+    """One evaluation set as the user gave it, with the names for errors and for ``evals_result_``.
+
+    Of a table that is in several shards, `pieces` says which parts of it these rows are.
+    """
 
     name: str
     X: object
@@ -399,6 +404,7 @@ class EvalInput:
     X_name: str
     y_name: str
     weight_name: str
+    pieces: Pieces | None = None
 
 
 def read_eval_sets(

@@ -92,7 +92,8 @@ class RowReader:
     def read(self, given: EvalInput, target: TargetInput, *, reset: bool, start: Start | None = None) -> Rows:
         """Read some rows; `reset`: those of ``fit``, which may go on from a model."""
         targets = self.targets
-        table = read_table(self._estimator, given.X, reset=reset, name=given.X_name)
+        least = 1 if given.pieces is None else 0  # other shards may have some
+        table = read_table(self._estimator, given.X, reset=reset, name=given.X_name, min_rows=least)
         y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
         columns = targets.columns(target)
         y, weight = targets.weighed(y, given.weight, given.weight_name, columns)
@@ -169,7 +170,8 @@ class Problem:
             target = self.coding.named(reader.targets.take_apart(given.y, given.y_name), given.y_name)
             rows = reader.read(given, target, reset=False)
         weights = Weights.of(self.loss.output_weights(rows.weight))
-        return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights)
+        shard = None if given.pieces is None else given.pieces.shard(rows.kept)
+        return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights, shard)
 
     def fitted(self, result: TrainingResult) -> FittedModel:
         """Return the model that the rounds of a run are."""
@@ -229,6 +231,8 @@ def read_problem(
             sparse_labels=scipy.sparse.issparse(rows.y),
             categorical=bool(features.categories),
             interaction=interaction is not None,
+            shards=given.pieces is not None,
+            table="sparse" if given.pieces is not None and scipy.sparse.issparse(rows.X) else None,
         )
     )
     settings = make_settings(params, coding, loss.name, features, interaction)
@@ -236,7 +240,8 @@ def read_problem(
     _check_signs_of_categories(settings.monotone, features, params)
     codes = coding.encode(rows.y)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
-    data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)))
+    shard = None if given.pieces is None else given.pieces.shard(rows.kept)
+    data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)), shard)
     loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
     metrics = targets.make_metrics(coding, loss, data)
     if isinstance(data.X, StreamedTable):

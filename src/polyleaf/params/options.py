@@ -190,6 +190,10 @@ STREAMED_TABLE = Option(
     lambda s: s.table == "stream",
     "an X read from files or batches",
 )
+SHARDS = Option("rows in several shards", lambda s: s.shards, plural=True)
+CALLABLE_OBJECTIVE = Option(
+    "a callable `objective`", lambda s: callable(s.params.get("objective")), "a callable objective"
+)
 SPARSE_LABELS = Option("sparse labels", lambda s: s.sparse_labels, "a sparse y")
 CELL_WEIGHTS = Option("`sample_weight` of cells", lambda s: s.cell_weights)
 CLASS_WEIGHT = Option("`class_weight`", _is_set("class_weight"))

@@ -91,7 +91,8 @@ def train(
         evals_result=run.history,
         greater_is_better={metric.name: metric.greater_is_better for metric in metrics},
         forest=run.forest,
-        training_metric=run.training_metric,
+        # All shards measure, or none: which callback asks is up to the first.
+        training_metric=run.training_metric if data.shard is None else None,
         save=None if save is None else lambda path, state: save(path, result(state)),
     )
     return result(state, boost(run, state, callbacks))
