@@ -19,6 +19,7 @@ CORE = ROOT / "core"
 PYTHON_ROOMS = (
     "_core",  # compiled, from core/
     "params",
+    "peers",
     "data",
     "losses",
     "metrics",
@@ -28,6 +29,7 @@ PYTHON_ROOMS = (
     "training",
     "callbacks",
     "estimators",
+    "dask",
     "paper",
     "cli",
 )
