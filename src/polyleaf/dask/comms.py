@@ -50,8 +50,7 @@ class MessagePlugin(WorkerPlugin):  # type: ignore[misc]
         worker.handlers[_OPERATION] = self._receive
 
     async def teardown(self, worker: Worker) -> None:
-        """The worker closes: say so to others while there are connections."""
-        worker.handlers.pop(_OPERATION, None)
+        """The worker closes: say so to others while there are connections. Who still asks gets an answer."""
         await self.desk.close()
 
     async def _receive(self, message: dict[str, Any], data: Any = None) -> Reply:

@@ -17,7 +17,7 @@ import polyleaf
 from polyleaf.dask.comms import last_seen, run_on_workers
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank, abort_run, forget_run, open_run, run_rank
-from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost
+from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
 
 _log = logging.getLogger(__name__)
 
@@ -111,10 +111,11 @@ class Run:
             self._watch(futures, addresses)
             return futures[0].result()
         except BaseException as error:
+            news: ExchangeError = Stopped(f"the client stopped the run ({type(error).__name__}: {error})")
             if isinstance(error, PeerLost):
                 self._lost.add(error.address)
-            why = f"the client stopped the run ({type(error).__name__}: {error})"
-            self._on_living(abort_run, addresses, self.id, self.epoch, why)
+                news = error
+            self._on_living(abort_run, addresses, self.id, self.epoch, news)
             self._await_end(futures, addresses)
             self.client.cancel(futures, force=True)
             raise
@@ -187,10 +188,10 @@ class Run:
     def _on_living(
         self, function: Callable[..., Any], addresses: Sequence[str] | set[str], *arguments: Any
     ) -> None:
-        """Call a function on workers that are still there, for as long as a living one needs to answer."""
+        """Call a function on workers that are still there, as long as a living one may need to answer."""
         try:
             living = dict.fromkeys(self._living(addresses), arguments)
-            results = run_on_workers(self.client, function, living, 5 * self.deadlines.beat)
+            results = run_on_workers(self.client, function, living, self.deadlines.silence)
         except OSError as error:  # the scheduler is gone, and what is on the workers expires
             _log.warning("%s of run %s: %s", function.__name__, self.id, error)
             return
@@ -214,10 +215,10 @@ def _most_telling(futures: Sequence[Future]) -> BaseException:
     """Return the error that began it: what others say of it tells less."""
 
     def order(error: BaseException) -> int:
-        for place, kind in enumerate((PeerLost, PeerFailed, Fenced)):
+        for place, kind in enumerate((PeerLost, PeerFailed, Stopped, Fenced)):
             if isinstance(error, kind):
                 return place
-        return 3 if isinstance(error, ExchangeError) else -1
+        return 4 if isinstance(error, ExchangeError) else -1
 
     return min(_errors(futures), key=order)
 

@@ -21,7 +21,7 @@ from polyleaf.dask.messages import (
     failure_of,
     refused,
 )
-from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Received
+from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Received, Stopped
 
 # A part may take this much longer than a plain answer: bytes per second of a slow network.
 _SLOWEST = 10e6
@@ -228,4 +228,13 @@ class Post:
     async def _watch_own_task(self, is_cancelled: Callable[[], bool]) -> None:
         while not is_cancelled():
             await asyncio.sleep(self.deadlines.beat)
-        self.fail(PeerFailed(self.rank, "its task was cancelled"))
+        error: ExchangeError = Stopped(f"the task of rank {self.rank} was cancelled")
+        if self.size > 1:  # one that was silent for long may be given up by the others
+            other = self._others()[0]
+            try:
+                self._heed(other, await self._reach(other, self._message("alive")))
+            except Fenced as fenced:
+                error = fenced
+            except ExchangeError:
+                pass
+        self.fail(error)

@@ -14,7 +14,15 @@ import polyleaf
 from polyleaf.dask.comms import call, cancellation_of_own_task, desk_of, on_loop, own_worker
 from polyleaf.dask.messages import Deadlines, Message, Reply, refused
 from polyleaf.dask.post import Post
-from polyleaf.peers.exchange import Buffer, Exchange, Fenced, Received, checked_parts
+from polyleaf.peers.exchange import (
+    Buffer,
+    Exchange,
+    ExchangeError,
+    Fenced,
+    PeerLost,
+    Received,
+    checked_parts,
+)
 
 
 @dataclass(frozen=True)
@@ -95,9 +103,12 @@ class Desk:
 
     def __init__(self) -> None:
         self.visits: dict[str, Visit] = {}
+        self._closes = False
 
     def answer(self, message: Message) -> Reply:
         """Give a message to its run, or refuse it."""
+        if self._closes:
+            return refused("its worker closes")
         visit = self.visits.get(message["run"])
         if visit is None or visit.post is None:
             return refused(f"its worker knows nothing of run {message['run']}", late=True)
@@ -107,18 +118,19 @@ class Desk:
         self, worker: Worker, run: str, epoch: int, rank: int, addresses: Sequence[str], deadlines: Deadlines
     ) -> None:
         """Take messages of this epoch, and none of older ones any more."""
-        visit = self.visits.setdefault(run, Visit())
-        old = visit.post
-        if old is not None:
+        before = self.visits.get(run)
+        if before is not None and before.post is not None:
+            old = before.post
             if old.epoch >= epoch:
                 raise Fenced(f"epoch {epoch} of run {run} begins after epoch {old.epoch}")
-            if visit.begun and not old.over.is_set():  # its thread may still write into what is kept
+            if before.begun and not old.over.is_set():  # its thread may still write into what is kept
                 old.fail(Fenced(f"epoch {epoch} began"), tell=False)
                 await asyncio.wait_for(old.over.wait(), deadlines.start)
 
         async def carry(address: str, message: Message) -> Reply:
             return await call(worker, address, message)
 
+        visit = self.visits.setdefault(run, Visit())  # the old one may have been forgotten meanwhile
         visit.post = Post(run, epoch, rank, addresses, deadlines, carry)
         visit.begun = False
         visit.expire_after(deadlines.kept, lambda: self.forget(run))
@@ -144,11 +156,11 @@ class Desk:
         else:
             visit.expire_after(post.deadlines.kept, lambda: self.forget(post.run))
 
-    def abort(self, run: str, epoch: int, why: str) -> None:
+    def abort(self, run: str, epoch: int, error: ExchangeError) -> None:
         """Wake the rank of a run here with an error."""
         visit = self.visits.get(run)
         if visit is not None and visit.post is not None and visit.post.epoch == epoch:
-            visit.post.fail(Fenced(why), tell=False)
+            visit.post.fail(error, tell=False)
 
     def forget(self, run: str) -> None:
         """Drop all that a run has here; a task of it that still runs gets an error."""
@@ -160,9 +172,12 @@ class Desk:
 
     async def close(self) -> None:
         """The worker closes: tell all others."""
+        self._closes = True
         for run, visit in list(self.visits.items()):
-            if visit.post is not None and visit.begun:
-                await visit.post.end(RuntimeError("its worker closes"))
+            post = visit.post
+            if post is not None and visit.begun:
+                post.fail(PeerLost(post.rank, post.addresses[post.rank], "its worker closes"))
+                await post.end(None)
             self.forget(run)
 
 
@@ -175,10 +190,10 @@ async def open_run(
     return polyleaf.__version__
 
 
-async def abort_run(run: str, epoch: int, why: str, dask_worker: Worker) -> None:
+async def abort_run(run: str, epoch: int, error: ExchangeError, dask_worker: Worker) -> None:
     """Wake the rank of a run on a worker with an error. Runs in its event loop."""
     desk: Desk = await desk_of(dask_worker, Desk)
-    desk.abort(run, epoch, why)
+    desk.abort(run, epoch, error)
 
 
 async def forget_run(run: str, dask_worker: Worker) -> None:
