@@ -28,7 +28,7 @@ class Cluster:
     """
 
     def __init__(self, n_workers: int) -> None:
-        self._scheduler = LocalCluster(n_workers=0, protocol="tcp://", dashboard_address=None)
+        self._scheduler = LocalCluster(n_workers=0, protocol="tcp://", dashboard_address=":0")
         self.client = Client(self._scheduler)
         self._workers: list[subprocess.Popen[bytes]] = []
         self.grow_to(n_workers)

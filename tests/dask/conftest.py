@@ -1,4 +1,4 @@
-"""A cluster that the tests of a file share."""
+"""A cluster that the tests of this folder share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[Any]:
     """Two workers; tests that need more of them say so."""
     from cluster import Cluster

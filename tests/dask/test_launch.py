@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
 
 from cluster import QUICK
-from distributed import Future, get_worker
+from distributed import Client, Future, LocalCluster, get_worker
 
 from polyleaf.dask.launch import Run, launch
 from polyleaf.dask.messages import Deadlines
@@ -211,6 +211,33 @@ def test_tasks_that_are_cancelled_stop(cluster, tmp_path):
         assert time.monotonic() < until
         time.sleep(0.05)
     assert cluster.left_behind(addresses) == {}
+
+
+def test_workers_may_be_threads_of_one_process():
+    with (
+        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None) as local,
+        Client(local) as client,
+    ):
+        addresses = list(client.nthreads())
+        assert addresses[0].startswith("inproc:")
+        assert launch(client, overwrite, shared_out(addresses), QUICK)
+        assert launch(client, check_exchanges, shared_out(addresses, 5), QUICK) == (0, 3)
+
+
+def overwrite(rank, shard):
+    """Whether what arrived stays what it is when the sender goes on."""
+    mine = np.full(10_000, rank.exchange.rank)
+    received = rank.exchange.exchange([mine] * rank.exchange.size)
+    others = [
+        np.frombuffer(one, mine.dtype) for other, one in enumerate(received) if other != rank.exchange.rank
+    ]
+    mine[:] = -1
+    rank.exchange.exchange([b""] * rank.exchange.size)
+    return all((other >= 0).all() for other in others)
+
+
+def test_what_was_sent_may_be_overwritten_at_once(cluster):
+    assert launch(cluster.client, overwrite, shared_out(cluster.grow_to(3)), QUICK)
 
 
 def test_bad_calls_are_refused(cluster):

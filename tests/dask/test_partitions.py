@@ -140,8 +140,8 @@ def rows_and_sums(rank, shard):
 
 
 def test_a_plan_can_be_launched(cluster, wholes):
-    cluster.grow_to(2)
-    plan = place(cluster.client, arrays(wholes, {"X": 10, "y": 7, "weight": 10}))
+    tables = arrays(wholes, {"X": 10, "y": 7, "weight": 10})
+    plan = place(cluster.client, tables, workers=cluster.grow_to(2))
     assert len(plan.parts) == 2
     received = launch(cluster.client, rows_and_sums, plan.shards(), QUICK)
     assert sum(int(n_rows) for n_rows, _ in received) == N_ROWS

@@ -7,13 +7,13 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self
 
 import cloudpickle
 from distributed import Client, Future, wait
 
-import polyleaf
 from polyleaf.dask.comms import last_seen, run_on_workers
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank, abort_run, forget_run, open_run, run_rank
@@ -132,17 +132,20 @@ class Run:
                 raise PeerLost(rank, address, f"it is not ready: {result}") from result
             if isinstance(result, BaseException):
                 raise result
-            if result != polyleaf.__version__:
+            if result != version("polyleaf"):
                 raise RuntimeError(
-                    f"the worker at {address} has polyleaf {result}, this process {polyleaf.__version__}"
+                    f"the worker at {address} has polyleaf {result}, this process {version('polyleaf')}"
                 )
 
     def _watch(self, futures: Sequence[Future], addresses: Sequence[str]) -> None:
         """Wait until all ranks have ended. Raise the first error; look after workers that nobody watches."""
         seen: dict[str, float] = {}
-        silent = dict.fromkeys(addresses, 0)
+        silent = dict.fromkeys(addresses, 0)  # in beats
+        n_ended = 0
         while True:
             ended = self._ended(futures)
+            beats = int(len(ended) == n_ended)
+            n_ended = len(ended)
             failed = [future for future in ended if future.status != "finished"]
             if failed:
                 self._await_end(futures, addresses)
@@ -155,7 +158,7 @@ class Run:
                     continue
                 if address not in now:
                     raise PeerLost(rank, address, "its worker has left the cluster")
-                silent[address] = silent[address] + 1 if now[address] == seen.get(address) else 0
+                silent[address] = silent[address] + beats if now[address] == seen.get(address) else 0
                 # Twice as patient as the ranks, who tell more.
                 if silent[address] * self.deadlines.beat > 2 * self.deadlines.silence:
                     raise PeerLost(rank, address, "the scheduler hears nothing of it")

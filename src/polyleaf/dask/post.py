@@ -25,6 +25,7 @@ from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost,
 
 # A part may take this much longer than a plain answer: bytes per second of a slow network.
 _SLOWEST = 10e6
+_LONGEST_REASON = 2000
 
 Call = Callable[[str, Message], Awaitable[Reply]]
 
@@ -136,7 +137,7 @@ class Post:
     async def end(self, error: BaseException | None) -> None:
         """Say good-bye, with the error of this rank where it has one. Nothing stays behind here."""
         if error is not None:
-            self.fail(PeerFailed(self.rank, f"{type(error).__name__}: {error}"))
+            self.fail(PeerFailed(self.rank, f"{type(error).__name__}: {error}"[:_LONGEST_REASON]))
         elif self.inbox.failure is None:
             self._tell(self._others(), "ended", sequence=self._n_exchanges)
         for watching in self._watching:

@@ -6,11 +6,11 @@ import asyncio
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from distributed import Worker
 
-import polyleaf
 from polyleaf.dask.comms import call, cancellation_of_own_task, desk_of, on_loop, own_worker
 from polyleaf.dask.messages import Deadlines, Message, Reply, refused
 from polyleaf.dask.post import Post
@@ -187,7 +187,7 @@ async def open_run(
     """Prepare a worker for an epoch; return its version of polyleaf. Runs in its event loop."""
     desk: Desk = await desk_of(dask_worker, Desk)
     await desk.open(dask_worker, run, epoch, rank, addresses, deadlines)
-    return polyleaf.__version__
+    return version("polyleaf")
 
 
 async def abort_run(run: str, epoch: int, error: ExchangeError, dask_worker: Worker) -> None:
