@@ -215,7 +215,7 @@ def test_tasks_that_are_cancelled_stop(cluster, tmp_path):
 
 def test_workers_may_be_threads_of_one_process():
     with (
-        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None) as local,
+        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as local,
         Client(local) as client,
     ):
         addresses = list(client.nthreads())
