@@ -11,10 +11,19 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from polyleaf.model.file import _SUM_PATTERN
+from polyleaf.files.sealed_file import _SUM_PATTERN
 
 Change = Callable[[Any], Any]
-_CODES = {"f8": "F64", "f4": "F32", "f2": "F16", "i8": "I64", "i4": "I32", "u4": "U32", "u1": "U8"}
+_CODES = {
+    "f8": "F64",
+    "f4": "F32",
+    "f2": "F16",
+    "i8": "I64",
+    "i4": "I32",
+    "u4": "U32",
+    "u2": "U16",
+    "u1": "U8",
+}
 
 
 def page_of(content: bytes) -> Any:

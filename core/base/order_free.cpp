@@ -25,7 +25,7 @@ inline double term(const Number* x, const double* weights, double weight, std::s
 }
 
 template <bool Squares, class Number>
-std::vector<double> sums_of(const WeightedMatrix<Number>& m, int n_threads) {
+std::vector<double> sums_of(const WeightedMatrix<Number>& m, int n_threads, const Shard& shard) {
   const std::size_t d = m.n_columns;
   const std::size_t block_rows = std::max<std::size_t>(kBlockCells / d, 1);
   const std::size_t n_blocks = (m.n_rows + block_rows - 1) / block_rows;
@@ -49,7 +49,8 @@ std::vector<double> sums_of(const WeightedMatrix<Number>& m, int n_threads) {
   });
   for (const std::vector<double>& other : largest)
     for (std::size_t j = 0; j < d; ++j) largest[0][j] = std::max(largest[0][j], other[j]);
-  const SumGrids grids(largest[0], m.n_rows);
+  shard.largest(largest[0]);
+  const SumGrids grids(largest[0], shard.add(m.n_rows));
   std::vector<std::vector<double>> coarse(n_parts, std::vector<double>(d, 0.0)), fine = coarse, plain = coarse;
   over_rows([&](std::size_t part, const Number* x, const double* weights, double weight) {
     double* __restrict high = coarse[part].data();
@@ -61,39 +62,41 @@ std::vector<double> sums_of(const WeightedMatrix<Number>& m, int n_threads) {
       sum[j] += one;
     }
   });
-  std::vector<double> out;
-  for (std::size_t j = 0; j < d; ++j) {
-    ExactSum sum;
-    double rounded = 0.0;
-    for (std::size_t part = 0; part < n_parts; ++part) {
-      sum.add({coarse[part][j], fine[part][j]});
-      rounded += plain[part][j];
-    }
-    out.push_back(std::isfinite(rounded) ? sum.value() : rounded);  // infinite in any order
+  for (auto* sums : {&coarse, &fine, &plain}) {
+    for (std::size_t part = 1; part < n_parts; ++part)
+      for (std::size_t j = 0; j < d; ++j) (*sums)[0][j] += (*sums)[part][j];
+    shard.add((*sums)[0]);
   }
+  std::vector<double> out;
+  for (std::size_t j = 0; j < d; ++j)  // what is not finite is so in any order
+    out.push_back(std::isfinite(plain[0][j]) ? coarse[0][j] + fine[0][j] : plain[0][j]);
   return out;
 }
 
 }  // namespace
 
-std::vector<double> column_sums(const WeightedMatrix<float>& matrix, bool squares, int n_threads) {
-  return squares ? sums_of<true>(matrix, n_threads) : sums_of<false>(matrix, n_threads);
+std::vector<double> column_sums(const WeightedMatrix<float>& matrix, bool squares, int n_threads, const Shard& shard) {
+  return squares ? sums_of<true>(matrix, n_threads, shard) : sums_of<false>(matrix, n_threads, shard);
 }
 
-std::vector<double> column_sums(const WeightedMatrix<double>& matrix, bool squares, int n_threads) {
-  return squares ? sums_of<true>(matrix, n_threads) : sums_of<false>(matrix, n_threads);
+std::vector<double> column_sums(const WeightedMatrix<double>& matrix, bool squares, int n_threads, const Shard& shard) {
+  return squares ? sums_of<true>(matrix, n_threads, shard) : sums_of<false>(matrix, n_threads, shard);
 }
 
-std::vector<double> group_sums(const double* values, const std::int32_t* group, std::size_t n, std::size_t n_groups) {
+std::vector<double> group_sums(const double* values, const std::int32_t* group, std::size_t n, std::size_t n_groups,
+                               const Shard& shard) {
   double largest = values == nullptr ? 1.0 : 0.0;
   for (std::size_t i = 0; values != nullptr && i < n; ++i) largest = std::max(largest, std::fabs(values[i]));
-  const SumGrid grid = sum_grid(largest, static_cast<double>(n));
-  std::vector<ExactSum> sums(n_groups);
-  for (std::size_t i = 0; i < n; ++i)
-    sums[static_cast<std::size_t>(group[i])].add(values == nullptr ? 1.0 : values[i], grid);
-  std::vector<double> out;
-  for (const ExactSum& sum : sums) out.push_back(sum.value());
-  return out;
+  const SumGrid grid = sum_grid(shard.largest(largest), static_cast<double>(shard.add(n)));
+  std::vector<double> coarse(n_groups, 0.0), fine(n_groups, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto at = static_cast<std::size_t>(group[i]);
+    add_exactly(values == nullptr ? 1.0 : values[i], grid.coarse, grid.fine, coarse[at], fine[at]);
+  }
+  shard.add(coarse);
+  shard.add(fine);
+  for (std::size_t g = 0; g < n_groups; ++g) coarse[g] += fine[g];
+  return coarse;
 }
 
 }  // namespace polyleaf

@@ -7,19 +7,27 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/shard.hpp"
 #include "rules/exact_sum.hpp"
 
 namespace polyleaf {
 
-// Of numbers term(0), ..., term(n - 1).
+// Of numbers term(0), ..., term(n - 1), and of those that other shards have; `n_all`: how many there are in all.
 template <class Term>
-double order_free_sum(std::size_t n, Term&& term) {
+double order_free_sum(std::size_t n, Term&& term, const Shard& shard, std::size_t n_all) {
   double largest = 0.0;
   for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(term(i)));
-  const SumGrid grid = sum_grid(largest, static_cast<double>(n));
+  const SumGrid grid = sum_grid(shard.largest(largest), static_cast<double>(n_all));
   ExactSum sum;
   for (std::size_t i = 0; i < n; ++i) sum.add(term(i), grid);
-  return sum.value();
+  std::vector<double> parts{sum.coarse, sum.fine};
+  shard.add(parts);
+  return ExactSum{parts[0], parts[1]}.value();
+}
+
+template <class Term>
+double order_free_sum(std::size_t n, Term&& term) {
+  return order_free_sum(n, term, Shard(), n);
 }
 
 // A matrix of numbers, and the weights of its rows or, with as many columns, of its cells; null: 1. Rows are `stride`
@@ -35,11 +43,12 @@ struct WeightedMatrix {
 };
 
 // Per column: the weighted sum of its numbers, or of their squares.
-std::vector<double> column_sums(const WeightedMatrix<float>& matrix, bool squares, int n_threads);
-std::vector<double> column_sums(const WeightedMatrix<double>& matrix, bool squares, int n_threads);
+std::vector<double> column_sums(const WeightedMatrix<float>& matrix, bool squares, int n_threads, const Shard& shard);
+std::vector<double> column_sums(const WeightedMatrix<double>& matrix, bool squares, int n_threads, const Shard& shard);
 
 // Per group: the sum of its numbers; null: of ones. `group` is that of each number.
-std::vector<double> group_sums(const double* values, const std::int32_t* group, std::size_t n, std::size_t n_groups);
+std::vector<double> group_sums(const double* values, const std::int32_t* group, std::size_t n, std::size_t n_groups,
+                               const Shard& shard);
 
 // Grids of several sums, side by side.
 struct SumGrids {

@@ -95,8 +95,10 @@ const T* data_or_null(const std::optional<Vector<T>>& vector, std::size_t size, 
   return vector->data();
 }
 
-inline const std::uint32_t* checked_rows(const Vector<std::uint32_t>& rows, const BinnedMatrix& matrix) {
-  expect(rows.shape(0) > 0, "no rows");
+// `may_be_none`: where other shards may have some.
+inline const std::uint32_t* checked_rows(const Vector<std::uint32_t>& rows, const BinnedMatrix& matrix,
+                                         bool may_be_none = false) {
+  expect(rows.shape(0) > 0 || may_be_none, "no rows");
   for (std::size_t i = 0; i < rows.shape(0); ++i) expect(rows.data()[i] < matrix.n_rows, "a row is out of range");
   return rows.data();
 }
@@ -104,7 +106,8 @@ inline const std::uint32_t* checked_rows(const Vector<std::uint32_t>& rows, cons
 // An array of this many rows, whose `n_outputs` numbers stand side by side.
 template <class Array>
 void expect_rows(const Array& array, std::size_t n_rows, std::size_t n_outputs, const char* name) {
-  if (array.shape(0) == n_rows && array.shape(1) == n_outputs && (array.stride(1) == 1 || n_outputs == 1)) return;
+  const bool side_by_side = n_rows == 0 || n_outputs == 1 || array.stride(1) == 1;
+  if (array.shape(0) == n_rows && array.shape(1) == n_outputs && side_by_side) return;
   throw std::invalid_argument(std::string(name) + ": rows x outputs, outputs side by side");
 }
 

@@ -148,7 +148,7 @@ class BoundSketch {
 
   void fill(const RowMatrix<float>& values, int n_threads) {
     const std::size_t n = values.shape(0), d = values.shape(1);
-    expect(values.stride(1) == 1 || d == 1, "rows are to be in one piece");
+    expect(values.stride(1) == 1 || d == 1 || n == 0, "rows are to be in one piece");
     const Sketch sketch = of(n, d);
     const FloatRows rows = {values.data(), static_cast<std::size_t>(values.stride(0)), static_cast<int>(d), 0, n};
     nb::gil_scoped_release release;

@@ -106,6 +106,7 @@ void bind_task(nb::module_& m) {
            "unit"_a, "label"_a.none())
       .def("set_split_gradients", &TaskOfArrays::set_split_gradients, "gradient"_a, "hessian"_a.none(),
            "curvature"_a.none(), "gain_weight"_a, "unit"_a)
+      .def("set_shard", &TaskOfArrays::set_shard, "peers"_a, "n_all_rows"_a, "runs"_a)
       .def("set_sample", &TaskOfArrays::set_sample, "rows"_a, "weight"_a.none())
       .def("set_features", &TaskOfArrays::set_features, "mask"_a.none(), "level_share"_a, "node_share"_a, "key"_a)
       .def("set_interactions", &TaskOfArrays::set_interactions, "group_begin"_a, "group_feature"_a)

@@ -17,6 +17,7 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);
   bind_sums(m);
   bind_table(m);
+  bind_table_parts(m);
   bind_gradients(m);
   bind_growth(m);
   bind_dense(m);

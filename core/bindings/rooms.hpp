@@ -1,4 +1,4 @@
-// What each room shows to Python, a function a room.
+// What each room shows to Python, a function a file.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,6 +7,7 @@ namespace polyleaf {
 
 void bind_sums(nanobind::module_& m);
 void bind_table(nanobind::module_& m);
+void bind_table_parts(nanobind::module_& m);
 void bind_gradients(nanobind::module_& m);
 void bind_growth(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);

@@ -1,14 +1,22 @@
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/rooms.hpp"
 #include "table/cuts.hpp"
 #include "table/infinity.hpp"
+#include "table/table_parts.hpp"
 #include "table/take_rows.hpp"
 
 namespace polyleaf {
 namespace {
+
+constexpr std::int64_t kMostUnits = std::int64_t{1} << 52;  // of all rows together
+
+void expect_bins(std::optional<int> max_bins) {
+  expect(!max_bins || (*max_bins >= 2 && *max_bins <= 65534), "max_bins must lie in 2..65534");
+}
 
 BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& weight, std::optional<int> max_bins,
                        int n_threads, std::size_t first_column,
@@ -18,8 +26,8 @@ BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& 
   const double* w = data_or_null(weight, x.n_rows, "weight: one value per row");
   const std::uint8_t* categories = data_or_null(categorical, x.n_columns, "categorical: one value per feature");
   expect(x.n_rows > 0 && x.n_columns > 0, "the table is empty");
-  expect(x.n_rows <= 0x1fffffff, "at most 2^29 - 1 rows");
-  expect(!max_bins || (*max_bins >= 2 && *max_bins <= 65534), "max_bins must lie in 2..65534");
+  expect(x.n_rows <= kMostRows, "at most 2^29 - 1 rows");
+  expect_bins(max_bins);
   nb::gil_scoped_release release;
   return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), categories, n_threads), n_threads);
 }
@@ -37,20 +45,85 @@ nb::object combinations_of_features(const BinnedMatrix& matrix) {
   return to_numpy(std::move(combination_of));
 }
 
-BinnedMatrix make_table_of_cuts(const nb::list& cuts, const Vector<std::uint8_t>& has_missing) {
+template <class T>
+std::vector<T> copied(const Vector<T>& array) {
+  return std::vector<T>(array.data(), array.data() + array.shape(0));
+}
+
+BinnedMatrix make_table_of_cuts(const nb::list& cuts, const Vector<std::uint8_t>& has_missing,
+                                const std::optional<nb::list>& categories,
+                                const std::optional<Vector<std::int64_t>>& counts, std::size_t n_rows, int n_threads) {
   const std::size_t m = has_missing.shape(0);
   expect(m > 0 && cuts.size() == m, "cuts and has_missing: one each per feature");
+  expect(!categories || categories->size() == m, "categories: an array or None per feature");
   std::vector<ColumnCuts> columns(m);
   for (std::size_t f = 0; f < m; ++f) {
-    const auto given = nb::cast<Vector<double>>(cuts[f]);
-    const double* first = given.data();
-    columns[f].cuts.assign(first, first + given.shape(0));
+    columns[f].cuts = copied(nb::cast<Vector<double>>(cuts[f]));
     columns[f].has_missing = has_missing.data()[f] != 0;
-    expect(given.shape(0) < kMostDistinct, "at most 65,534 cuts a feature");
-    for (std::size_t i = 0; i < given.shape(0); ++i)
-      expect(std::isfinite(first[i]) && (i == 0 || first[i - 1] < first[i]), "cuts must be finite and ascend");
+    columns[f].categorical = categories && !(*categories)[f].is_none();
+    if (columns[f].categorical) columns[f].categories = copied(nb::cast<Vector<std::uint32_t>>((*categories)[f]));
   }
-  return table_of_cuts(std::move(columns));
+  check_columns(columns);
+  if (!counts) return table_of_cuts(std::move(columns), nullptr, n_rows, n_threads);
+  const std::vector<std::int64_t> counted = copied(*counts);
+  for (const std::int64_t count : counted) expect(count >= 0, "counts must not be negative");
+  return table_of_cuts(std::move(columns), &counted, n_rows, n_threads);
+}
+
+nb::object sample_counts(const BinnedMatrix& matrix, const Table& table, int n_threads) {
+  const MatrixView x = view_of(table);
+  expect(x.n_columns == matrix.features.size(), "the table has another number of columns");
+  std::vector<std::int64_t> counts;
+  {
+    nb::gil_scoped_release release;
+    counts = count_sample(x, matrix, n_threads);
+  }
+  return to_numpy(std::move(counts));
+}
+
+BinnedMatrix bin_others(const BinnedMatrix& matrix, const Table& table, int n_threads) {
+  const MatrixView x = view_of(table);
+  expect(x.n_columns == matrix.features.size(), "the table has another number of columns");
+  expect(x.n_rows <= kMostRows, "at most 2^29 - 1 rows");
+  nb::gil_scoped_release release;
+  return bin_like(x, matrix, n_threads);
+}
+
+nb::list summaries(const Table& table, const std::optional<Vector<std::int64_t>>& units, int n_threads) {
+  const MatrixView x = view_of(table);
+  expect(x.n_rows <= kMostRows, "at most 2^29 - 1 rows");
+  const std::int64_t* given = data_or_null(units, x.n_rows, "units: one per row");
+  std::vector<ColumnSummary> columns;
+  {
+    nb::gil_scoped_release release;
+    columns = summarise_columns(x, given, n_threads);
+  }
+  nb::list out;
+  for (ColumnSummary& column : columns)
+    out.append(
+        nb::make_tuple(to_numpy(std::move(column.values)), to_numpy(std::move(column.weights)), column.has_missing));
+  return out;
+}
+
+nb::object cuts_of_values(const Vector<double>& values, const Vector<std::int64_t>& weights,
+                          std::optional<int> max_bins, bool categorical, std::size_t column) {
+  const std::size_t n = values.shape(0);
+  expect(weights.shape(0) == n, "weights: one per value");
+  expect(n <= static_cast<std::size_t>(std::numeric_limits<int>::max()), "at most 2^31 - 1 values");
+  expect_bins(max_bins);
+  ColumnSummary summary;
+  summary.values = copied(values);
+  summary.weights = copied(weights);
+  std::int64_t left = kMostUnits;
+  for (std::size_t i = 0; i < n; ++i) {
+    expect(std::isfinite(summary.values[i]) && (i == 0 || summary.values[i - 1] < summary.values[i]),
+           "values must be finite and ascend");
+    expect(summary.weights[i] >= 1 && summary.weights[i] < left,
+           "weights must be whole numbers from 1 on, together less than 2^52");
+    left -= summary.weights[i];
+  }
+  ColumnCuts cuts = cuts_of_summary(summary, max_bins.value_or(0), categorical, column);
+  return nb::make_tuple(to_numpy(std::move(cuts.cuts)), to_numpy(std::move(cuts.categories)));
 }
 
 BinnedMatrix join_parts(const nb::list& parts, int n_threads) {
@@ -92,12 +165,16 @@ nb::object codes_side_by_side(const BinnedMatrix& matrix, std::size_t size, int 
   return to_numpy(std::move(codes), size).attr("reshape")(n_parts, matrix.n_rows, size);
 }
 
-nb::object units_of_weights(const Vector<double>& weight) {
-  return to_numpy(weight_units(weight.data(), weight.shape(0)));
+nb::object units_of_weights(const Vector<double>& weight, std::optional<double> total) {
+  const std::size_t n = weight.shape(0);
+  const double own = weight_total(weight.data(), n);
+  // A little less than all weights is what sums in another order may come to.
+  expect(!total || *total >= 0.99 * own, "the total is less than the sum of the weights");
+  return to_numpy(weight_units(weight.data(), n, std::isfinite(own) ? total.value_or(own) : own));
 }
 
 BinnedMatrix take(const BinnedMatrix& matrix, const Vector<std::uint32_t>& rows, int n_threads) {
-  const std::uint32_t* taken = checked_rows(rows, matrix);
+  const std::uint32_t* taken = checked_rows(rows, matrix, true);
   nb::gil_scoped_release release;
   return take_rows(matrix, taken, rows.shape(0), n_threads);
 }
@@ -135,13 +212,23 @@ void bind_table(nb::module_& m) {
       .def(
           "encode", [](const BinnedMatrix& b, const Table& x, int n_threads) { return encode_table(x, b, n_threads); },
           "table"_a, "n_threads"_a, "Codes of other rows by the same cut points.")
+      .def("sample_counts", &sample_counts, "table"_a, "n_threads"_a,
+           "How many rows of a sample of a table are in each bin, feature after feature.")
+      .def("bin_like", &bin_others, "table"_a, "n_threads"_a, "Other rows with these bins and tiles.")
       .def("take", &take, "rows"_a, "n_threads"_a, "Some rows, in this order, as a table of their own.");
   m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a, "first_column"_a = 0,
         "categorical"_a.none() = nb::none());
-  m.def("table_of_cuts", &make_table_of_cuts, "cuts"_a, "has_missing"_a, "A table of no rows with these cut points.");
+  m.def("table_of_cuts", &make_table_of_cuts, "cuts"_a, "has_missing"_a, "categories"_a.none() = nb::none(),
+        "counts"_a.none() = nb::none(), "n_rows"_a = 0, "n_threads"_a = 1,
+        "A table of no rows with these cut points, and the tiles that a table with such counts of bins would have.");
+  m.def("summarise_columns", &summaries, "table"_a, "units"_a.none(), "n_threads"_a,
+        "Per column its distinct values, ascending, their weights or counts, and whether any is missing.");
+  m.def("cuts_of_values", &cuts_of_values, "values"_a, "weights"_a, "max_bins"_a.none(), "categorical"_a = false,
+        "column"_a = 0, "Cut points, and categories, of a column with these distinct values.");
   m.def("interleaved_codes", &codes_side_by_side, "matrix"_a, "size"_a, "n_threads"_a,
         "Codes of the training rows: parts of neighbouring features x rows x features of a part.");
-  m.def("weight_units", &units_of_weights, "weight"_a, "Weights as whole numbers, as the cuts see them.");
+  m.def("weight_units", &units_of_weights, "weight"_a, "total"_a.none() = nb::none(),
+        "Weights as whole numbers, as the cuts see them. The total of all rows, where these are only some.");
   m.def("join_columns", &join_parts, "parts"_a, "n_threads"_a, "Tables of the same rows side by side; empties them.");
   m.def(
       "has_infinity",

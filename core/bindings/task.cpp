@@ -57,10 +57,25 @@ void TaskOfArrays::set_split_gradients(RowMatrix<float> gradient, std::optional<
   out.unit = keep_vector(std::move(unit), k, "unit: one value per output");
 }
 
+void TaskOfArrays::set_shard(nb::object peers, std::size_t n_all_rows, Matrix<std::int64_t> runs) {
+  expect(n_all_rows >= matrix_.n_rows, "n_all_rows: those here are some of them");
+  expect(runs.shape(1) == 2, "runs: a place and a number each");
+  std::vector<RowRun> copied;
+  for (std::size_t i = 0; i < runs.shape(0); ++i) {
+    const std::int64_t begin = runs.data()[2 * i], number = runs.data()[2 * i + 1];
+    expect(begin >= 0 && number >= 0 && (i == 0 ? begin == 0 : static_cast<std::size_t>(begin) > copied.back().begin),
+           "runs: places ascend from 0");
+    copied.push_back({static_cast<std::size_t>(begin), static_cast<std::size_t>(number)});
+  }
+  peers_ = std::make_unique<PythonPeers>(std::move(peers));
+  task_.shard = Shard(*peers_, n_all_rows, std::move(copied));
+}
+
 void TaskOfArrays::set_sample(Vector<std::uint32_t> rows, std::optional<Vector<double>> weight) {
-  checked_rows(rows, matrix_);
+  static const std::uint32_t no_rows = 0;
+  checked_rows(rows, matrix_, !task_.shard.is_alone());
   task_.sample.n_rows = rows.shape(0);
-  task_.sample.rows = keep(std::move(rows));
+  task_.sample.rows = task_.sample.n_rows == 0 ? &no_rows : keep(std::move(rows));  // null would be all
   if (!weight) return;
   task_.sample.all_rows_in_leaves = true;
   task_.split_gradients.weight = keep_vector(std::move(*weight), matrix_.n_rows, "sample weight: one value per row");
@@ -142,6 +157,9 @@ const GrowTask& TaskOfArrays::dense(const GrowSettings& settings) const {
   if (settings.exact_leaves())
     expect(task_.leaf_gradients.label != nullptr && settings.sparse.k == 0,
            "hessian: an exact one needs the labels, and leaves of all outputs");
+  if (!task_.shard.is_alone())
+    expect(!settings.exact_leaves() && !task_.sample.all_rows_in_leaves,
+           "shard: neither an exact Hessian nor weights of a sample go with several shards");
   expect(!settings.exact_splits() || all_outputs, "hessian: an exact one in splits needs all outputs");
   expect(!settings.exact_splits() || !task_.output_gains, "output_gains: those of an exact Hessian are of all outputs");
   return task_;
@@ -154,6 +172,7 @@ const GrowTask& TaskOfArrays::label_sparse(const GrowSettings& settings, std::si
   expect(matrix_.n_rows == n_rows, "matrix: not as many rows as the labels");
   expect(settings.sparse.k >= 1 && static_cast<std::size_t>(settings.sparse.k) <= n_outputs,
          "sparse_leaves: from 1 to the number of labels");
+  expect(task_.shard.is_alone(), "shard: not with sparse labels");
   expect(!task_.sample.all_rows_in_leaves, "sample weight: not with sparse labels");
   expect(task_.monotone == nullptr, "monotone: not with sparse labels");
   expect(task_.renewal.level == nullptr, "renewal: not with sparse labels");

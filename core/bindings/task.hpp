@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bindings/arrays.hpp"
+#include "bindings/peers.hpp"
 #include "growth/contract.hpp"
 
 namespace polyleaf {
@@ -26,6 +27,9 @@ class TaskOfArrays {
                           std::optional<Vector<std::int32_t>> label);
   void set_split_gradients(RowMatrix<float> gradient, std::optional<RowMatrix<float>> hessian,
                            std::optional<Vector<float>> curvature, Vector<double> gain_weight, Vector<double> unit);
+  // The rows of the table are one of several shards. `n_all_rows`: in all of them; `runs`: which numbers those here
+  // have among these (RowRun). To be set first.
+  void set_shard(nb::object peers, std::size_t n_all_rows, Matrix<std::int64_t> runs);
   // With weights of their own while splits are found, leaf values come from all rows.
   void set_sample(Vector<std::uint32_t> rows, std::optional<Vector<double>> weight);
   void set_features(std::optional<Vector<std::uint8_t>> mask, double level_share, double node_share, std::uint64_t key);
@@ -58,6 +62,7 @@ class TaskOfArrays {
 
   const BinnedMatrix& matrix_;
   GrowTask task_;
+  std::unique_ptr<PythonPeers> peers_;                                // those of the task
   int raw_outputs_ = 0, monotone_outputs_ = 0, renewed_outputs_ = 0;  // that those arrays have
   std::vector<std::shared_ptr<void>> kept_;
 };

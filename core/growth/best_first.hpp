@@ -7,14 +7,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "base/threads.hpp"
-#include "growth/node.hpp"
-#include "growth/pruning_bar.hpp"
 #include "growth/replay.hpp"
 #include "growth/split_search.hpp"
+#include "growth/visited_nodes.hpp"
 #include "rules/scoring.hpp"
 #include "table/binned_matrix.hpp"
 
@@ -25,23 +23,15 @@ class BestFirst {
   // `rows` is reordered such that the rows of every node stand side by side; `spare` is as long.
   BestFirst(const BinnedMatrix& matrix, const Rules& rules, SplitSearch& search, std::vector<std::uint32_t>& rows,
             std::vector<std::uint32_t>& spare, int n_threads)
-      : matrix_(matrix),
-        rules_(rules),
+      : rules_(rules),
         search_(search),
-        rows_(rows),
-        spare_(spare),
+        n_rows_(rows.size()),
         n_threads_(n_threads),
-        bar_(rules.max_leaves) {}
+        nodes_(matrix, rules, rows, spare) {}
 
   Order run();
 
  private:
-  struct Family {
-    Node& parent;
-    Node& left;
-    Node& right;
-  };
-
   void visit();
   void visit_side_by_side();
   int take();
@@ -49,19 +39,14 @@ class BestFirst {
   bool worth_all_threads(const Node& node, std::size_t n_taken) const;
   void settle(int index, double parent_minimum);
   void settle_children(const Node& parent);
-  Family found_family(int index);
   void expand(const Family& family, const Team& team);
-  Node& node(int index) { return nodes_[static_cast<std::size_t>(index)]; }
 
-  const BinnedMatrix& matrix_;
   const Rules& rules_;
   SplitSearch& search_;
-  std::vector<std::uint32_t>& rows_;
-  std::vector<std::uint32_t>& spare_;
+  const std::size_t n_rows_;
   int n_threads_;
-  std::deque<Node> nodes_;  // they stay where they are while others are added
+  VisitedNodes nodes_;
   std::vector<int> open_;
-  PruningBar bar_;
 };
 
 }  // namespace polyleaf

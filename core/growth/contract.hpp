@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/shard.hpp"
 #include "gradients/gradient_arrays.hpp"
 #include "growth/feature_sample.hpp"
 #include "growth/grown_tree.hpp"
@@ -84,6 +85,7 @@ struct Destination {
 
 struct GrowTask {
   const BinnedMatrix* matrix = nullptr;
+  Shard shard;                     // the part of the rows that the table has
   LeafGradients leaf_gradients;    // a grower that has gradients of its own reads the weights alone
   SplitGradients split_gradients;  // the same
   RowSample sample;

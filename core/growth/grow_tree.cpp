@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "growth/best_first.hpp"
+#include "growth/level_growth.hpp"
 
 namespace polyleaf {
 
@@ -18,9 +19,18 @@ const std::vector<std::uint32_t>& TreeGrowth::take_rows(const GrowTask& task) {
 }
 
 GrownTree TreeGrowth::run(const GrowTask& task, const GrowSettings& settings, SplitSearch& search, LeafFiller& filler) {
+  BestFirst growth(*task.matrix, settings.rules, search, rows_, spare_, settings.n_threads);
+  return finish(task, settings, growth.run(), filler);
+}
+
+GrownTree TreeGrowth::run(const GrowTask& task, const GrowSettings& settings, LevelSearch& search, LeafFiller& filler) {
+  LevelGrowth growth(*task.matrix, settings.rules, task.shard, search, rows_, spare_, settings.n_threads);
+  return finish(task, settings, growth.run(), filler);
+}
+
+GrownTree TreeGrowth::finish(const GrowTask& task, const GrowSettings& settings, const Order& order,
+                             LeafFiller& filler) {
   const BinnedMatrix& matrix = *task.matrix;
-  BestFirst growth(matrix, settings.rules, search, rows_, spare_, settings.n_threads);
-  const Order order = growth.run();
   GrownTree tree = lay_out_tree(matrix, order);
   places_.leaves = leaf_rows(order);
   if (task.gathers_rows()) {

@@ -7,6 +7,7 @@
 #include "growth/contract.hpp"
 #include "growth/leaf_filler.hpp"
 #include "growth/leaf_rows.hpp"
+#include "growth/level_search.hpp"
 #include "growth/split_search.hpp"
 
 namespace polyleaf {
@@ -18,10 +19,14 @@ class TreeGrowth {
   const std::vector<std::uint32_t>& take_rows(const GrowTask& task);
   // The tree of the rows taken; the leaf of each row is written where the task asks for it.
   GrownTree run(const GrowTask& task, const GrowSettings& settings, SplitSearch& search, LeafFiller& filler);
+  // The same where the rows taken are those of one of several shards.
+  GrownTree run(const GrowTask& task, const GrowSettings& settings, LevelSearch& search, LeafFiller& filler);
   // The rows that the leaves of the last tree were filled with.
   const RowsInLeaves& places() const { return places_; }
 
  private:
+  GrownTree finish(const GrowTask& task, const GrowSettings& settings, const Order& order, LeafFiller& filler);
+
   std::vector<std::uint32_t> rows_, spare_;
   RowsInLeaves places_;
 };

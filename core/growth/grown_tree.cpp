@@ -15,7 +15,7 @@ GrownTree lay_out_tree(const BinnedMatrix& matrix, const Order& order) {
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {
     const Node& node = *order.nodes[i];
     const bool is_leaf = order.left[i] < 0;
-    tree.count.push_back(static_cast<std::int64_t>(node.n_rows()));
+    tree.count.push_back(static_cast<std::int64_t>(node.n_rows));
     tree.leaf.push_back(is_leaf ? n_leaves++ : -1);
     tree.feature.push_back(is_leaf ? -1 : node.split.feature);
     tree.bin.push_back(is_leaf ? -1 : node.split.bin);

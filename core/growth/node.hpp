@@ -12,8 +12,9 @@
 namespace polyleaf {
 
 struct Node {
-  std::size_t begin = 0;  // its rows, as positions in the array of row numbers
+  std::size_t begin = 0;  // its rows here, as positions in the array of row numbers
   std::size_t end = 0;
+  std::size_t n_rows = 0;  // its rows in all shards
   int depth = 0;
   std::uint64_t path = 1;  // a 0 for each turn left and a 1 for each turn right, after a leading 1
   int slot = -1;           // where its histogram is kept; -1: nowhere
@@ -28,10 +29,10 @@ struct Node {
   ValueBounds bounds;                      // monotone constraints
   std::vector<std::int32_t> groups;        // interaction constraints: those that hold all features on the way to it
 
-  std::size_t n_rows() const { return end - begin; }
+  std::size_t n_here() const { return end - begin; }
 };
 
-inline bool may_split(const Node& node, const Rules& rules) { return may_split(node.depth, node.n_rows(), rules); }
+inline bool may_split(const Node& node, const Rules& rules) { return may_split(node.depth, node.n_rows, rules); }
 
 // Takes over the best candidate found for a node, if it gains enough. `involved`: how many outputs the node speaks of.
 inline void accept_split(Node& node, const Candidate& best, double own_score, std::size_t involved,

@@ -9,6 +9,7 @@ VisitedTree::VisitedTree(const BinnedMatrix& matrix, const std::vector<VisitedNo
     Node& to = nodes_[i];
     to.begin = from.begin;
     to.end = from.end;
+    to.n_rows = to.n_here();
     to.left = from.left;
     to.right = from.left < 0 ? -1 : from.left + 1;
     to.gain = from.gain;

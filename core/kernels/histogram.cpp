@@ -57,15 +57,16 @@ inline void unpack_one(const std::int32_t* packed, std::int32_t* out) {
 // A row whose channels are packed has no weight.
 void quantize_packed(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
   for (std::size_t row = begin; row < end; ++row) {
+    const std::size_t number = row + tile.row_shift;
     std::int32_t channels[kPackedWidth] = {0};
-    dither_run(tile.gradient + row * tile.gradient_stride, tile.gradient_scale, tile.n_outputs, row, tile.first_output,
-               channels);
+    dither_run(tile.gradient + row * tile.gradient_stride, tile.gradient_scale, tile.n_outputs, number,
+               tile.first_output, channels);
     if (tile.hessian != nullptr)
-      dither_run(tile.hessian + row * tile.hessian_stride, tile.hessian_scale, tile.n_outputs, row,
+      dither_run(tile.hessian + row * tile.hessian_stride, tile.hessian_scale, tile.n_outputs, number,
                  tile.all_outputs + tile.first_output, channels + tile.hessian_channel);
     if (tile.count_channel >= 0) channels[tile.count_channel] = 1;
     if (tile.shared_channel >= 0)
-      dither_run(tile.curvature + row, &tile.shared_scale, 1, row, tile.all_outputs, channels + tile.shared_channel);
+      dither_run(tile.curvature + row, &tile.shared_scale, 1, number, tile.all_outputs, channels + tile.shared_channel);
     pack(channels, tile.out + row * kPackedSize);
   }
 }

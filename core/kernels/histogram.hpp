@@ -41,6 +41,7 @@ struct QuantizeTile {
   int shared_channel;  // -1: none in this tile
   double shared_scale;
   const float* curvature;  // of each row; null: 1
+  std::size_t row_shift;   // from a row's place to its number, by which packed sums are rounded
 };
 
 // One node's rows to be added to the histogram of one tile of features and one tile of outputs.

@@ -218,7 +218,7 @@ double LabelSplitSearch::put_bins_in_order(const Node& node, const Compact& sums
 BestCandidate LabelSplitSearch::best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s,
                                                 CategoryPartition& partition) const {
   const FeatureBins& bins = matrix_.features[feature];
-  const std::size_t n = node.n_rows();
+  const std::size_t n = node.n_here();
   // The node's rows in the order of their bins (counting sort).
   s.bin_begin.assign(bins.n_bins() + 1, 0);
   s.by_bin.resize(n);

@@ -17,11 +17,12 @@ struct LeafSums::Parts {
   }
 };
 
-LeafSums::LeafSums(const Gradients& gradients, const GradientBounds& bounds)
+LeafSums::LeafSums(const Gradients& gradients, const GradientBounds& bounds, const Shard& shard)
     : in_(gradients),
-      gradient_grids_(bounds.gradient, gradients.n_rows),
-      hessian_grids_(bounds.hessian, gradients.n_rows),
-      weight_grid_(sum_grid(bounds.weight, static_cast<double>(gradients.n_rows))) {
+      shard_(shard),
+      gradient_grids_(bounds.gradient, shard.n_rows(gradients.n_rows)),
+      hessian_grids_(bounds.hessian, shard.n_rows(gradients.n_rows)),
+      weight_grid_(sum_grid(bounds.weight, static_cast<double>(shard.n_rows(gradients.n_rows)))) {
   if (!bounds.wide) return;
   // A grid of 0 rounds nothing away: plain sums.
   for (SumGrids* grids : {&gradient_grids_, &hessian_grids_}) {
@@ -53,17 +54,17 @@ std::vector<double> LeafSums::sum(const RowsInLeaves& places, int n_threads) con
   parallel_for(n_threads, chunks.size(), [&](std::size_t c, int) {
     add_chunk(places.rows + chunks[c].begin, chunks[c].end - chunks[c].begin, parts[c]);
   });
-  std::vector<double> total(places.leaves.size() * stride(), 0.0);
-  for (std::size_t c = 0; c < chunks.size();) {
-    Parts& of_leaf = parts[c];
-    const std::size_t leaf = chunks[c].leaf;
-    for (++c; c < chunks.size() && chunks[c].leaf == leaf; ++c)
-      for (std::size_t k = 0; k < stride(); ++k) {
-        of_leaf.coarse[k] += parts[c].coarse[k];
-        of_leaf.fine[k] += parts[c].fine[k];
-      }
-    for (std::size_t k = 0; k < stride(); ++k) total[leaf * stride() + k] = of_leaf.coarse[k] + of_leaf.fine[k];
+  std::vector<double> total(places.leaves.size() * stride(), 0.0), fine(total);
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const std::size_t first = chunks[c].leaf * stride();
+    for (std::size_t k = 0; k < stride(); ++k) {
+      total[first + k] += parts[c].coarse[k];
+      fine[first + k] += parts[c].fine[k];
+    }
   }
+  shard_.add(total);
+  shard_.add(fine);
+  for (std::size_t k = 0; k < total.size(); ++k) total[k] += fine[k];
   return total;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/order_free.hpp"
+#include "base/shard.hpp"
 #include "gradients/gradient_arrays.hpp"
 #include "growth/leaf_rows.hpp"
 #include "quantize/bounds.hpp"
@@ -14,11 +15,11 @@ namespace polyleaf {
 class LeafSums {
  public:
   // `bounds` are those of the gradients.
-  LeafSums(const Gradients& gradients, const GradientBounds& bounds);
+  LeafSums(const Gradients& gradients, const GradientBounds& bounds, const Shard& shard);
 
-  // Leaf by leaf: gradients (d), Hessians (d; 0 if they are the weight), weight.
+  // Over the rows of all shards, leaf by leaf: gradients (d), Hessians (d; 0 if they are the weight), weight.
   std::vector<double> sum(const RowsInLeaves& places, int n_threads) const;
-  // The lower triangle of the full Hessian of one leaf.
+  // The lower triangle of the full Hessian of one leaf, of the rows here.
   std::vector<double> full_hessian(const RowsInLeaves& places, const LeafRows& leaf) const;
   std::size_t stride() const { return 2 * static_cast<std::size_t>(in_.n_outputs) + 1; }
 
@@ -27,6 +28,7 @@ class LeafSums {
   void add_chunk(const std::uint32_t* rows, std::size_t n_rows, Parts& parts) const;
 
   const Gradients& in_;
+  const Shard& shard_;
   SumGrids gradient_grids_, hessian_grids_;
   SumGrid weight_grid_;
 };

@@ -55,7 +55,7 @@ std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settin
   const LeafGradients& in = task.leaf_gradients;
   const std::vector<LeafRows>& leaves = places.leaves;
   const auto d = static_cast<std::size_t>(in.n_outputs);
-  const LeafSums sums(in, bounds);
+  const LeafSums sums(in, bounds, task.shard);
   const std::size_t stride = sums.stride();
   const std::vector<double> total = sums.sum(places, threads_for(task, settings.n_threads));
 

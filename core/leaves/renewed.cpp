@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/threads.hpp"
 #include "leaves/leaf_values.hpp"
@@ -10,8 +11,6 @@
 namespace polyleaf {
 namespace {
 
-// Outputs whose residuals are read together: numbers of a row that share a cache line.
-constexpr std::size_t kBlockOutputs = 8;
 // Residuals that are sorted at once instead of being told apart further.
 constexpr std::size_t kFew = 32;
 
@@ -19,53 +18,37 @@ bool lower(const WeightedResidual& a, const WeightedResidual& b) {
   return a.residual != b.residual ? a.residual < b.residual : a.weight < b.weight;
 }
 
-// Values of some outputs of one leaf.
-class LeafQuantiles {
- public:
-  LeafQuantiles(const GrowTask& task, const std::uint32_t* rows, std::size_t n) : task_(task), rows_(rows), n_(n) {}
-
-  void find(const std::size_t* outputs, std::size_t n_outputs, double* values) {
-    const Renewal& renewal = task_.renewal;
-    const bool weighted = renewal.cell_weight != nullptr || task_.leaf_gradients.weight != nullptr;
-    for (std::size_t k = 0; k < n_outputs; ++k) {
-      plain_[k].resize(weighted ? 0 : n_);
-      weighted_[k].clear();
-    }
-    for (std::size_t i = 0; i < n_; ++i) {
-      const std::size_t row = rows_[i];
-      const double* y = renewal.y + row * renewal.y_stride;
-      const double* raw = task_.destination.raw + row * task_.destination.raw_stride;
-      for (std::size_t k = 0; k < n_outputs; ++k) {
-        const double residual = y[renewal.column[outputs[k]]] - raw[outputs[k]];
-        if (!weighted) {
-          plain_[k][i] = residual;
-          continue;
-        }
-        const double weight = weight_of(row, outputs[k]);
-        if (weight > 0) weighted_[k].push_back({residual, weight});
-      }
-    }
-    for (std::size_t k = 0; k < n_outputs; ++k) {
-      const double level = renewal.level[outputs[k]];
-      values[k] = weighted ? residual_quantile(weighted_[k], level) : residual_quantile(plain_[k], level);
-    }
-  }
-
- private:
-  double weight_of(std::size_t row, std::size_t output) const {
-    const Renewal& renewal = task_.renewal;
-    if (renewal.cell_weight != nullptr) return renewal.cell_weight[row * renewal.cell_stride + output];
-    return task_.leaf_gradients.weight[row];
-  }
-
-  const GrowTask& task_;
-  const std::uint32_t* rows_;
-  std::size_t n_;
-  std::vector<double> plain_[kBlockOutputs];
-  std::vector<WeightedResidual> weighted_[kBlockOutputs];
-};
-
 }  // namespace
+
+bool weighs_residuals(const GrowTask& task) {
+  return task.renewal.cell_weight != nullptr || task.leaf_gradients.weight != nullptr;
+}
+
+void LeafResiduals::take(const GrowTask& task, const std::uint32_t* rows, std::size_t n, const std::size_t* outputs,
+                         std::size_t n_outputs) {
+  const Renewal& renewal = task.renewal;
+  const bool weighted = weighs_residuals(task);
+  for (std::size_t k = 0; k < n_outputs; ++k) {
+    plain[k].resize(weighted ? 0 : n);
+    weighed[k].clear();
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t row = rows[i];
+    const double* y = renewal.y + row * renewal.y_stride;
+    const double* raw = task.destination.raw + row * task.destination.raw_stride;
+    for (std::size_t k = 0; k < n_outputs; ++k) {
+      // 0 is added because -0.0 equals 0.0, and which of them comes first would depend on the order of the rows.
+      const double residual = y[renewal.column[outputs[k]]] - raw[outputs[k]] + 0.0;
+      if (!weighted) {
+        plain[k][i] = residual;
+        continue;
+      }
+      const double weight = renewal.cell_weight != nullptr ? renewal.cell_weight[row * renewal.cell_stride + outputs[k]]
+                                                           : task.leaf_gradients.weight[row];
+      if (weight > 0) weighed[k].push_back({residual, weight});
+    }
+  }
+}
 
 double residual_quantile(std::vector<double>& residuals, double level) {
   if (residuals.empty()) return 0;
@@ -113,37 +96,58 @@ double residual_quantile(std::vector<WeightedResidual>& residuals, double level)
   for (auto one = begin; one != end; ++one) {
     below.add(one->weight, grid);
     if (below.value() < target - slack && one + 1 != residuals.end()) continue;
-    if (below.value() > target + slack || one + 1 == residuals.end()) return one->residual;
-    const auto next = one + 1 != end ? one + 1 : std::min_element(end, residuals.end(), lower);
-    return 0.5 * (one->residual + next->residual);
+    const double found = one->residual;
+    double next = std::numeric_limits<double>::infinity();
+    ExactSum through;  // with all that are equal
+    for (const WeightedResidual& other : residuals) {
+      if (other.residual <= found)
+        through.add(other.weight, grid);
+      else
+        next = std::min(next, other.residual);
+    }
+    return through.value() > target + slack || std::isinf(next) ? found : 0.5 * (found + next);
   }
   return (end - 1)->residual;  // but for rounding, the last one reached the target
 }
 
+std::vector<RenewedValue> renewed_values(const GrowTask& task, std::size_t n_leaves, const GrownTree& tree) {
+  const std::size_t width = tree.values.size() / n_leaves;
+  std::vector<RenewedValue> values;
+  for (std::size_t at = 0; at < tree.values.size(); ++at) {
+    const std::size_t output = tree.outputs.empty() ? at % width : static_cast<std::size_t>(tree.outputs[at]);
+    if (!std::isnan(task.renewal.level[output])) values.push_back({at / width, output, at});
+  }
+  return values;
+}
+
+void set_renewed(const GrowTask& task, const RenewedValue& place, double quantile, GrownTree& tree) {
+  tree.values[place.at] = stored_value(task.learning_rate * (quantile / task.leaf_gradients.unit[place.output]));
+}
+
 void renew_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, GrownTree& tree) {
   const std::vector<LeafRows>& leaves = places.leaves;
-  const std::size_t width = tree.values.size() / leaves.size();
-  const std::size_t n_blocks = (width + kBlockOutputs - 1) / kBlockOutputs;
-  const std::size_t n_cells = task.n_rows() * width;
+  const std::vector<RenewedValue> values = renewed_values(task, leaves.size(), tree);
+  // Values of a leaf are taken together, as many as share a cache line of its rows.
+  std::vector<std::size_t> block_begin;
+  for (std::size_t v = 0; v < values.size(); ++v)
+    if (v == 0 || values[v].leaf != values[v - 1].leaf || v - block_begin.back() == LeafResiduals::kMost)
+      block_begin.push_back(v);
+  const std::size_t n_blocks = block_begin.size();
+  block_begin.push_back(values.size());
+  const std::size_t n_cells = task.n_rows() * (tree.values.size() / leaves.size());
   // Each value depends on its own leaf and output alone: the threads do not matter.
-  parallel_for(n_cells < kParallelGathers ? 1 : n_threads, leaves.size() * n_blocks, [&](std::size_t number, int) {
-    const std::size_t leaf = number / n_blocks;
-    const std::size_t first = leaf * width + number % n_blocks * kBlockOutputs;
-    const std::size_t last = std::min(first + kBlockOutputs, (leaf + 1) * width);
-    std::size_t at_value[kBlockOutputs], outputs[kBlockOutputs], n = 0;
-    for (std::size_t at = first; at < last; ++at) {
-      const std::size_t output = tree.outputs.empty() ? at - leaf * width : static_cast<std::size_t>(tree.outputs[at]);
-      if (std::isnan(task.renewal.level[output])) continue;
-      at_value[n] = at;
-      outputs[n++] = output;
-    }
-    if (n == 0) return;
-    double values[kBlockOutputs];
-    LeafQuantiles(task, places.rows + leaves[leaf].begin, leaves[leaf].end - leaves[leaf].begin)
-        .find(outputs, n, values);
+  parallel_for(n_cells < kParallelGathers ? 1 : n_threads, n_blocks, [&](std::size_t block, int) {
+    const std::size_t first = block_begin[block], n = block_begin[block + 1] - first;
+    std::size_t outputs[LeafResiduals::kMost];
+    for (std::size_t k = 0; k < n; ++k) outputs[k] = values[first + k].output;
+    const LeafRows& leaf = leaves[values[first].leaf];
+    LeafResiduals residuals;
+    residuals.take(task, places.rows + leaf.begin, leaf.end - leaf.begin, outputs, n);
     for (std::size_t k = 0; k < n; ++k) {
-      const double value = task.learning_rate * (values[k] / task.leaf_gradients.unit[outputs[k]]);
-      tree.values[at_value[k]] = stored_value(value);
+      const double level = task.renewal.level[outputs[k]];
+      const double quantile = weighs_residuals(task) ? residual_quantile(residuals.weighed[k], level)
+                                                     : residual_quantile(residuals.plain[k], level);
+      set_renewed(task, values[first + k], quantile, tree);
     }
   });
 }

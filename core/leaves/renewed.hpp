@@ -13,9 +13,32 @@ struct WeightedResidual {
   double weight;
 };
 
+// Whether residuals have weights.
+bool weighs_residuals(const GrowTask& task);
+
+// The residuals of some outputs in some rows, those without weight left out.
+struct LeafResiduals {
+  static constexpr std::size_t kMost = 8;  // outputs that are read together: their numbers share a cache line
+  std::vector<double> plain[kMost];        // where they have no weights
+  std::vector<WeightedResidual> weighed[kMost];
+
+  void take(const GrowTask& task, const std::uint32_t* rows, std::size_t n, const std::size_t* outputs,
+            std::size_t n_outputs);
+};
+
+// Place of a value that is renewed.
+struct RenewedValue {
+  std::size_t leaf, output;
+  std::size_t at;  // among the values of the tree
+};
+// Those of a tree, leaf by leaf; and how one is set.
+std::vector<RenewedValue> renewed_values(const GrowTask& task, std::size_t n_leaves, const GrownTree& tree);
+void set_renewed(const GrowTask& task, const RenewedValue& place, double quantile, GrownTree& tree);
+
 // The value that minimises the weighted sum of pinball losses: of the residuals in ascending order the first whose
 // cumulative weight reaches level * total. Where it equals that (but for kRounding), everything up to the next residual
-// is a minimum, and the value is halfway. 0 without residuals. The vector is left in another order.
+// is a minimum, and the value is halfway. Equal residuals are one, of their weights together. 0 without residuals. The
+// vector is left in another order.
 double residual_quantile(std::vector<double>& residuals, double level);
 double residual_quantile(std::vector<WeightedResidual>& residuals, double level);
 

@@ -1,6 +1,7 @@
 #include "quantize/bounds.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/threads.hpp"
 #include "kernels/sum.hpp"
@@ -27,21 +28,23 @@ std::vector<double> largest_magnitudes(const WeightedRows& rows, std::size_t n_r
 
 }  // namespace
 
-bool span_widely(const double* weight, std::size_t n_rows) {
-  double least = 0.0, most = 0.0;
+bool span_widely(const double* weight, std::size_t n_rows, const Shard& shard) {
+  double least = std::numeric_limits<double>::infinity(), most = 0.0;
   for (std::size_t row = 0; row < n_rows; ++row) {
-    if (weight[row] > 0 && (least == 0 || weight[row] < least)) least = weight[row];
+    if (weight[row] > 0) least = std::min(least, weight[row]);
     most = std::max(most, weight[row]);
   }
-  return most > 0x1p30 * least;
+  return shard.largest(most) > 0x1p30 * shard.smallest(least);
 }
 
-GradientBounds bounds_of(const Gradients& in, int n_threads) {
+GradientBounds bounds_of(const Gradients& in, const Shard& shard, int n_threads) {
   GradientBounds out;
   const auto d = static_cast<std::size_t>(in.n_outputs);
   if (in.weight != nullptr) {
-    out.weight = *std::max_element(in.weight, in.weight + in.n_rows);
-    out.wide = span_widely(in.weight, in.n_rows);
+    out.weight = 0.0;
+    for (std::size_t row = 0; row < in.n_rows; ++row) out.weight = std::max(out.weight, in.weight[row]);
+    out.weight = shard.largest(out.weight);
+    out.wide = span_widely(in.weight, in.n_rows, shard);
   }
   if (in.hessian == nullptr && in.hessian_rule != Term::kItself) {
     out.gradient.assign(d, out.weight);
@@ -49,8 +52,10 @@ GradientBounds bounds_of(const Gradients& in, int n_threads) {
     return out;
   }
   out.gradient = largest_magnitudes({in.gradient, in.gradient_stride, in.weight, in.n_outputs}, in.n_rows, n_threads);
+  shard.largest(out.gradient);
   if (in.hessian != nullptr)
     out.hessian = largest_magnitudes({in.hessian, in.hessian_stride, in.weight, in.n_outputs}, in.n_rows, n_threads);
+  shard.largest(out.hessian);
   return out;
 }
 

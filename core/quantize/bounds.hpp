@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/shard.hpp"
 #include "gradients/gradient_arrays.hpp"
 
 namespace polyleaf {
@@ -18,10 +19,10 @@ struct GradientBounds {
 
 // Whether some weights are more than 2^30 times others: next to the heaviest row, sums over the rows of a leaf would
 // lose leaves of light rows altogether. They are then plain sums, in the order of the rows.
-bool span_widely(const double* weight, std::size_t n_rows);
+bool span_widely(const double* weight, std::size_t n_rows, const Shard& shard = {});
 
 // A gradient p - y whose Hessian follows by a rule is within 1, and so is that Hessian; of others the largest is looked
 // for.
-GradientBounds bounds_of(const Gradients& gradients, int n_threads);
+GradientBounds bounds_of(const Gradients& gradients, const Shard& shard, int n_threads);
 
 }  // namespace polyleaf

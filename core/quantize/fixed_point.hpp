@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "base/shard.hpp"
+
 namespace polyleaf {
 
 struct FixedPoint {
@@ -10,7 +12,7 @@ struct FixedPoint {
   double weight_unit = 1.0;
   double limit = 0.0;
 
-  FixedPoint(const double* weight, std::size_t n_rows, int bits = 31, bool at_random = false);
+  FixedPoint(const double* weight, std::size_t n_rows, int bits = 31, bool at_random = false, const Shard& shard = {});
 
   // The smallest power of two that values whose weighted magnitudes sum to `total` may be expressed in.
   double unit(double total) const;

@@ -100,14 +100,14 @@ struct BlockSums {
 
 // Weighted magnitudes of the gradients (d) and of the Hessian's entries, summed over all rows.
 std::vector<double> sum_magnitudes(const Gradients& in, const GradientBounds& bounds, std::size_t n_entries,
-                                   int n_threads, bool& positive) {
+                                   const Shard& shard, int n_threads, bool& positive) {
   const auto d = static_cast<std::size_t>(in.n_outputs);
   const std::size_t size = d + n_entries;
   const bool diagonal = n_entries == d && in.hessian != nullptr;
   std::vector<double> largest = bounds.gradient;
   if (diagonal) largest.insert(largest.end(), bounds.hessian.begin(), bounds.hessian.end());
   largest.resize(size, bounds.weight);  // entries of a full Hessian are within 1
-  const SumGrids grids(largest, in.n_rows);
+  const SumGrids grids(largest, shard.n_rows(in.n_rows));
   std::vector<BlockSums> of_thread(static_cast<std::size_t>(std::max(n_threads, 1)), BlockSums(size));
   std::vector<float> least(of_thread.size(), 0.0f);
   over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t thread) {
@@ -128,25 +128,33 @@ std::vector<double> sum_magnitudes(const Gradients& in, const GradientBounds& bo
       }
     }
   });
-  positive = std::all_of(least.begin(), least.end(), [](float value) { return value >= 0; });
+  positive = shard.smallest(*std::min_element(least.begin(), least.end())) >= 0;
+  std::vector<double> parts(2 * size, 0.0);  // coarse, then fine
+  for (const BlockSums& of : of_thread)
+    for (std::size_t c = 0; c < size; ++c) {
+      parts[c] += of.coarse[c];
+      parts[size + c] += of.fine[c];
+    }
+  shard.add(parts);
   std::vector<double> total(size);
   for (std::size_t c = 0; c < size; ++c) {
-    ExactSum sum;
-    for (const BlockSums& of : of_thread) sum.add({of.coarse[c], of.fine[c]});
-    total[c] = sum.value();
+    total[c] = parts[c] + parts[size + c];
     if (!std::isfinite(total[c])) throw std::overflow_error("the gradients are not finite");
   }
   return total;
 }
 
 // Of all rows, weighted; a shared Hessian is positive.
-double sum_curvature(const Gradients& in) {
+double sum_curvature(const Gradients& in, const Shard& shard) {
   const WeightedRows rows{in.curvature, 1, in.weight, 1};
   std::vector<double> largest(1, 0.0);
   sum_kernels().largest_magnitudes(rows, 0, in.n_rows, largest.data());
-  const SumGrids grids(largest, in.n_rows);
+  shard.largest(largest);
+  const SumGrids grids(largest, shard.n_rows(in.n_rows));
   BlockSums sums(1);
-  const float least = sum_kernels().sum_magnitudes(rows, 0, in.n_rows, sums.of(grids, 0));
+  const double least = shard.smallest(sum_kernels().sum_magnitudes(rows, 0, in.n_rows, sums.of(grids, 0)));
+  shard.add(sums.coarse);
+  shard.add(sums.fine);
   const double sum = sums.coarse[0] + sums.fine[0];
   if (!std::isfinite(sum)) throw std::overflow_error("the Hessian is not finite");
   if (least < 0) throw std::domain_error("the mean Hessian of a row is negative: it cannot stand for all outputs");
@@ -180,7 +188,7 @@ void quantize_full(const Gradients& in, const Scales& scales, int n_threads, Pay
   });
 }
 
-void quantize_tiles(const Gradients& in, const Scales& scales, int n_threads, Payload& payload) {
+void quantize_tiles(const Gradients& in, const Scales& scales, const Shard& shard, int n_threads, Payload& payload) {
   const PayloadLayout& layout = payload.layout;
   const bool diagonal = layout.hessian == HessianKind::kDiagonal;
   over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t) {
@@ -206,14 +214,18 @@ void quantize_tiles(const Gradients& in, const Scales& scales, int n_threads, Pa
       tile.shared_channel = t == 0 && layout.hessian == HessianKind::kShared ? layout.weight_channel() : -1;
       tile.shared_scale = scales.shared;
       tile.curvature = in.curvature;
-      histogram_kernels().quantize(tile, begin, end);
+      shard.each_run(begin, end, [&](std::size_t first_row, std::size_t last_row, std::size_t shift) {
+        tile.row_shift = shift;
+        histogram_kernels().quantize(tile, first_row, last_row);
+      });
     }
   });
 }
 
 }  // namespace
 
-void quantize(const Gradients& in, const GradientBounds& bounds, const QuantizeSettings& settings, Payload& payload) {
+void quantize(const Gradients& in, const GradientBounds& bounds, const QuantizeSettings& settings, const Shard& shard,
+              Payload& payload) {
   const bool full = settings.full_hessian;
   const HessianKind kind = full                                              ? HessianKind::kFull
                            : in.hessian != nullptr                           ? HessianKind::kDiagonal
@@ -221,15 +233,16 @@ void quantize(const Gradients& in, const GradientBounds& bounds, const QuantizeS
                                                                              : HessianKind::kCount;
   const std::size_t n = in.n_rows;
   const auto d = static_cast<std::size_t>(in.n_outputs);
-  payload.layout = lay_out_payload(in.n_outputs, kind, settings.pack && can_pack(n, in.weight != nullptr));
+  payload.layout =
+      lay_out_payload(in.n_outputs, kind, settings.pack && can_pack(shard.n_rows(n), in.weight != nullptr));
   payload.n_rows = n;
   const std::size_t size = n * static_cast<std::size_t>(payload.layout.n_tiles) * payload.layout.row_size();
   if (payload.data.size() != size) payload.data = Buffer<std::int32_t>(size);
 
   const std::size_t n_entries = full ? triangle(d) : kind == HessianKind::kDiagonal ? d : 0;
   const std::vector<double> total =
-      sum_magnitudes(in, bounds, n_entries, settings.n_threads, payload.hessian_is_positive);
-  const FixedPoint grid(in.weight, n, payload.layout.sum_bits(), payload.layout.packed);
+      sum_magnitudes(in, bounds, n_entries, shard, settings.n_threads, payload.hessian_is_positive);
+  const FixedPoint grid(in.weight, n, payload.layout.sum_bits(), payload.layout.packed, shard);
   Scales scales;
   scales.weight = 1.0 / grid.weight_unit;
   payload.gradient_unit.assign(d, 1.0);
@@ -243,14 +256,14 @@ void quantize(const Gradients& in, const GradientBounds& bounds, const QuantizeS
     scales.hessian.push_back(grid.weight_unit / payload.hessian_unit[e]);
   }
   if (kind == HessianKind::kShared) {
-    const double unit = grid.unit(in.curvature != nullptr ? sum_curvature(in) : grid.total_weight);
+    const double unit = grid.unit(in.curvature != nullptr ? sum_curvature(in, shard) : grid.total_weight);
     payload.hessian_unit.assign(d, unit);
     scales.shared = grid.weight_unit / unit;
   }
   if (full)
     quantize_full(in, scales, settings.n_threads, payload);
   else
-    quantize_tiles(in, scales, settings.n_threads, payload);
+    quantize_tiles(in, scales, shard, settings.n_threads, payload);
 }
 
 }  // namespace polyleaf

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "base/buffer.hpp"
+#include "base/shard.hpp"
 #include "gradients/full_hessian.hpp"
 #include "gradients/gradient_arrays.hpp"
 #include "kernels/histogram.hpp"
@@ -124,6 +125,6 @@ struct QuantizeSettings {
 // Throws std::overflow_error when a gradient or Hessian is not finite.
 // `bounds` are those of the gradients (quantize/bounds.hpp). `payload` is reused between rounds.
 void quantize(const Gradients& gradients, const GradientBounds& bounds, const QuantizeSettings& settings,
-              Payload& payload);
+              const Shard& shard, Payload& payload);
 
 }  // namespace polyleaf

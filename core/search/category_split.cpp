@@ -58,7 +58,8 @@ void CategoryTerms::set_root(const std::int32_t* totals, const RootMoments& mome
   noise = CategoryNoise(variance);
 }
 
-RootMoments root_moments(const Gradients& in, const std::vector<std::uint32_t>& rows, int n_threads) {
+RootMoments root_moments(const Gradients& in, const std::vector<std::uint32_t>& rows, const Shard& shard,
+                         int n_threads) {
   constexpr std::size_t kChunkRows = 4096;
   const auto d = static_cast<std::size_t>(in.n_outputs);
   const std::size_t n_chunks = (rows.size() + kChunkRows - 1) / kChunkRows;
@@ -76,21 +77,27 @@ RootMoments root_moments(const Gradients& in, const std::vector<std::uint32_t>& 
   });
   for (const std::vector<double>& other : largest)
     for (std::size_t j = 0; j < d; ++j) largest[0][j] = std::max(largest[0][j], other[j]);
-  const SumGrids grids(largest[0], rows.size());
+  shard.largest(largest[0]);
+  const std::size_t n_all = shard.add(rows.size());
+  const SumGrids grids(largest[0], n_all);
   parallel_for(threads, n_chunks, [&](std::size_t chunk, int thread) {
     const std::size_t begin = chunk * kChunkRows, at = static_cast<std::size_t>(thread);
     const RowSums squares{grids.coarse.data(), grids.fine.data(), coarse[at].data(), fine[at].data()};
     sum_kernels().sum_rows({in.gradient, in.gradient_stride, in.weight, in.n_outputs}, rows.data() + begin,
                            std::min(kChunkRows, rows.size() - begin), nullptr, Term::kSquare, &squares);
   });
+  for (std::size_t t = 1; t < coarse.size(); ++t)
+    for (std::size_t j = 0; j < d; ++j) {
+      coarse[0][j] += coarse[t][j];
+      fine[0][j] += fine[t][j];
+    }
+  shard.add(coarse[0]);
+  shard.add(fine[0]);
   RootMoments out;
-  for (std::size_t j = 0; j < d; ++j) {
-    ExactSum sum;
-    for (std::size_t t = 0; t < coarse.size(); ++t) sum.add({coarse[t][j], fine[t][j]});
-    out.squared_gradient.push_back(sum.value());
-  }
-  out.weight = static_cast<double>(rows.size());
-  if (in.weight != nullptr) out.weight = order_free_sum(rows.size(), [&](std::size_t i) { return in.weight[rows[i]]; });
+  for (std::size_t j = 0; j < d; ++j) out.squared_gradient.push_back(coarse[0][j] + fine[0][j]);
+  out.weight = static_cast<double>(n_all);
+  if (in.weight != nullptr)
+    out.weight = order_free_sum(rows.size(), [&](std::size_t i) { return in.weight[rows[i]]; }, shard, n_all);
   return out;
 }
 

@@ -24,7 +24,8 @@ struct RootMoments {
   double weight = 0.0;
   std::vector<double> squared_gradient;  // per output, weighted
 };
-RootMoments root_moments(const Gradients& gradients, const std::vector<std::uint32_t>& rows, int n_threads);
+RootMoments root_moments(const Gradients& gradients, const std::vector<std::uint32_t>& rows, const Shard& shard,
+                         int n_threads);
 
 // What a tree's rounded gradients and rules say of each output where categories are put in order.
 struct CategoryTerms {

@@ -46,8 +46,8 @@ HistogramBuilder::Scratch HistogramBuilder::make_scratch() const {
 
 std::vector<std::int32_t> HistogramBuilder::sum_rows(const Node& node, const Team& team) const {
   const PayloadLayout& layout = payload_.layout;
-  const std::size_t n_blocks = (node.n_rows() + kChunkRows - 1) / kChunkRows;
-  const bool several = team.size > 1 && node.n_rows() * layout.n_channels() >= kParallelGathers;
+  const std::size_t n_blocks = (node.n_here() + kChunkRows - 1) / kChunkRows;
+  const bool several = team.size > 1 && node.n_here() * layout.n_channels() >= kParallelGathers;
   std::vector<std::vector<std::int32_t>> partial(
       several ? static_cast<std::size_t>(team.size) : 1,
       std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kSlack, 0));
@@ -69,8 +69,8 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const Node& node, 
   const FeatureTile& tile = matrix_.tiles[at];
   const PayloadLayout& layout = payload_.layout;
   std::int32_t* sums = layout.packed ? scratch.packed.data() : histogram;
-  RowsToAdd rows{payload_.tile(output_tile), rows_.data() + node.begin, node.n_rows(), sums};
-  const Visit visit = choose(at, node.n_rows());
+  RowsToAdd rows{payload_.tile(output_tile), rows_.data() + node.begin, node.n_here(), sums};
+  const Visit visit = choose(at, node.n_here());
   if (visit == Visit::kCombinations) {
     const FeatureCombinations& combinations = tile.combinations;
     rows.histogram = scratch.combinations.data();
@@ -84,8 +84,6 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const Node& node, 
     visit == Visit::kCells ? histogram_kernels().add_cells(rows, tile.cells.view()) : add_codes(at, rows);
   }
   if (layout.packed) histogram_kernels().unpack(sums, nullptr, tile.n_slots(), histogram);
-  if (visit != Visit::kCodes && tile.skips_frequent)
-    complete_frequent_bins(tile, node.totals.data() + output_tile * layout.width, histogram);
 }
 
 HistogramBuilder::Visit HistogramBuilder::choose(std::size_t at, std::size_t n_rows) const {
@@ -119,9 +117,11 @@ void HistogramBuilder::add_codes(std::size_t at, const RowsToAdd& rows) const {
   histogram_kernels().add_codes(rows, codes);
 }
 
-void HistogramBuilder::complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals,
-                                              std::int32_t* histogram) const {
+void HistogramBuilder::complete(std::size_t at, int output_tile, const Node& node, std::int32_t* histogram) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  if (!tile.skips_frequent) return;
   const auto width = static_cast<std::size_t>(payload_.layout.width);
+  const std::int32_t* totals = node.totals.data() + static_cast<std::size_t>(output_tile) * width;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     const std::uint32_t first = tile.slot_begin[position];
     // Of the frequent bin itself not all rows were visited.

@@ -31,8 +31,10 @@ class HistogramBuilder {
   bool uses(std::size_t tile) const { return all_features_ || !positions_[tile].empty(); }
   // The sums of a node's rows over all channels, with PayloadLayout::kSlack.
   std::vector<std::int32_t> sum_rows(const Node& node, const Team& team) const;
-  // The histogram of a node; its totals are known.
+  // The histogram of a node's rows here. Where a tile skips the most frequent bins of its features, these are complete
+  // only after `complete`, which needs the sums of all rows in the histogram, the node's totals.
   void build(std::size_t tile, int output_tile, const Node& node, Scratch& scratch, std::int32_t* histogram) const;
+  void complete(std::size_t tile, int output_tile, const Node& node, std::int32_t* histogram) const;
 
  private:
   // How the cells of a tile are visited.
@@ -40,7 +42,6 @@ class HistogramBuilder {
   Visit choose(std::size_t at, std::size_t n_rows) const;
   bool combinations_pay(std::size_t at, std::size_t n_rows) const;
   void add_codes(std::size_t at, const RowsToAdd& rows) const;
-  void complete_frequent_bins(const FeatureTile& tile, const std::int32_t* totals, std::int32_t* histogram) const;
 
   const BinnedMatrix& matrix_;
   const Payload& payload_;

@@ -5,17 +5,11 @@
 
 namespace polyleaf {
 
-HistogramPool::HistogramPool(const BinnedMatrix& matrix, const PayloadLayout& layout, std::size_t wanted,
-                             std::size_t bytes, Buffer<std::int32_t>& memory)
-    : tiles_(matrix.tiles.data()),
-      width_(static_cast<std::size_t>(layout.width)),
-      stride_(matrix.n_slots * width_ + matrix.tiles.size() * kMargin),
-      size_(stride_ * static_cast<std::size_t>(layout.n_tiles)),
-      memory_(memory) {
-  const std::size_t affordable = size_ == 0 ? 0 : bytes / (size_ * sizeof(std::int32_t));
-  const std::size_t count = std::min(wanted, affordable);
+HistogramPool::HistogramPool(const BinnedMatrix& matrix, const HistogramLayout& layout, std::size_t count,
+                             Buffer<std::int32_t>& memory)
+    : matrix_(matrix), layout_(layout), memory_(memory) {
   for (std::size_t slot = count; slot-- > 0;) free_.push_back(static_cast<int>(slot));
-  if (memory_.size() < count * size_) memory_ = Buffer<std::int32_t>(count * size_);
+  if (memory_.size() < count * layout_.size()) memory_ = Buffer<std::int32_t>(count * layout_.size());
 }
 
 int HistogramPool::acquire() {

@@ -10,43 +10,40 @@
 #include <vector>
 
 #include "base/buffer.hpp"
-#include "quantize/payload.hpp"
+#include "search/histogram_layout.hpp"
 #include "table/binned_matrix.hpp"
 
 namespace polyleaf {
 
 // A fixed number of histograms, the lowest free one first. Threads may share it.
-//
-//   one histogram:  | output tile 0: feature tile 0, margin, feature tile 1, margin, ... | output tile 1: ... | ...
-//
-// Vectors of the last bin of a tile are read whole (base/lanes.hpp): the margin keeps them off what another thread
-// writes.
 class HistogramPool {
  public:
-  // As many as are wanted and fit so many bytes. `memory` is kept between trees.
-  HistogramPool(const BinnedMatrix& matrix, const PayloadLayout& layout, std::size_t wanted, std::size_t bytes,
+  // `memory` is kept between trees.
+  HistogramPool(const BinnedMatrix& matrix, const HistogramLayout& layout, std::size_t count,
                 Buffer<std::int32_t>& memory);
 
   int acquire();  // -1: none is free
   void release(int& slot);
   int n_free() const;
 
-  std::int32_t* at(int slot, const FeatureTile& tile, int output_tile) {
-    const auto tile_number = static_cast<std::size_t>(&tile - tiles_);
-    return memory_.data() + static_cast<std::size_t>(slot) * size_ + static_cast<std::size_t>(output_tile) * stride_ +
-           tile.first_slot * width_ + tile_number * kMargin;
+  // `at`: the number of a tile of features.
+  std::int32_t* at(int slot, std::size_t at, int output_tile) {
+    return memory_.data() + static_cast<std::size_t>(slot) * layout_.size() + layout_.offset(matrix_, at, output_tile);
   }
   // From one tile of outputs to the next.
-  std::size_t stride() const { return stride_; }
+  std::size_t stride() const { return layout_.stride(); }
 
  private:
-  static constexpr std::size_t kMargin = 16;  // a vector of numbers
-
-  const FeatureTile* tiles_;
-  const std::size_t width_, stride_, size_;
+  const BinnedMatrix& matrix_;
+  const HistogramLayout layout_;
   Buffer<std::int32_t>& memory_;
   mutable std::mutex mutex_;
   std::vector<int> free_;  // descending
 };
+
+// How many histograms of a size fit so many bytes.
+inline std::size_t affordable_histograms(std::size_t size, std::size_t bytes) {
+  return size == 0 ? 0 : bytes / (size * sizeof(std::int32_t));
+}
 
 }  // namespace polyleaf

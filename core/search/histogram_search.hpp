@@ -1,36 +1,25 @@
 // The best split of a node by histograms over all features and outputs (Algorithms 1 and 2), with subtraction.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "base/buffer.hpp"
 #include "base/threads.hpp"
-#include "growth/feature_sample.hpp"
 #include "growth/split_search.hpp"
 #include "quantize/payload.hpp"
 #include "search/histogram_builder.hpp"
 #include "search/histogram_pool.hpp"
-#include "search/joint_score.hpp"
+#include "search/node_searches.hpp"
 #include "search/output_terms.hpp"
-#include "search/tile_searches.hpp"
 #include "table/binned_matrix.hpp"
 
 namespace polyleaf {
 
 class HistogramSearch : public SplitSearch {
  public:
-  struct Options {
-    SparseLeaves sparse;
-    FeatureSample features;
-    std::size_t histogram_bytes = 0;  // memory for histograms kept for subtraction
-    int n_threads = 1;
-    RootMoments moments;                    // only needed where features are categorical
-    const std::int8_t* monotone = nullptr;  // features x outputs; null: no constraints
-  };
   // `histograms` is memory kept between trees.
   HistogramSearch(const BinnedMatrix& matrix, const OutputTerms& terms, const std::vector<std::uint32_t>& rows,
-                  const Options& options, Buffer<std::int32_t>& histograms);
+                  const SearchOptions& options, Buffer<std::int32_t>& histograms);
 
   void search_root(Node& root) override;
   void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
@@ -44,9 +33,6 @@ class HistogramSearch : public SplitSearch {
     Buffer<std::int32_t> histogram;
     HistogramBuilder::Scratch build;
     NodeRows rows;
-    TileSearchPair built, derived;
-    std::vector<std::uint8_t> built_features, derived_features;  // of the nodes at hand, where they have their own
-    JointScore::Scratch joint;
   };
   // Two siblings: one's histogram is built from its rows, the other's is their parent's without it. Or one node alone.
   struct Siblings {
@@ -54,8 +40,7 @@ class HistogramSearch : public SplitSearch {
     Node* derived = nullptr;
     int parent_slot = -1;  // becomes the derived one's
   };
-  // The best splits of two nodes in each tile of features: those of a tile side by side.
-  using Found = std::vector<FoundSplit>;
+  using Found = NodeSearches::Found;
 
   std::size_t most_histograms() const;
   bool keeps_histogram(const Node& node) const;
@@ -64,22 +49,18 @@ class HistogramSearch : public SplitSearch {
   void evaluate_children(Node& parent, Node& small, Node& large, const Team& team);
   void evaluate_rows(Node& node, const Team& team);
   void evaluate(const Siblings& nodes, const Team& team);
-  void evaluate_tile(std::size_t at, ThreadScratch& scratch, const Siblings& nodes, Found& found);
-  void start(const Node& node, std::vector<std::uint8_t>& features, TileSearchPair ThreadScratch::* searches,
-             const Team& team);
-  void accept(Node& node, Found& found, std::size_t first, ThreadScratch& scratch);
+  void evaluate_tile(std::size_t at, int thread, const Siblings& nodes, Found& found);
 
   const BinnedMatrix& matrix_;
   const OutputTerms& terms_;
   const Rules& rules_;
   const std::vector<std::uint32_t>& rows_;
-  const Options options_;
-  const std::unique_ptr<JointScore> joint_;  // null where scores are sums over outputs
-  TileSearches searches_;
+  const int n_threads_;
+  NodeSearches searches_;
   const HistogramBuilder builder_;
+  const HistogramLayout layout_;
   HistogramPool pool_;
-  std::size_t few_rows_ = 0;  // nodes of no more rows are searched without a histogram
-  FeatureSampler features_;
+  const std::size_t few_rows_;  // nodes of no more rows are searched without a histogram
   std::vector<ThreadScratch> scratch_;
 };
 

@@ -28,6 +28,8 @@
 
 namespace polyleaf {
 
+constexpr std::size_t kMostRows = 0x1fffffff;  // of a table
+
 // A few features side by side. A bin of a feature is a slot of the tile: slot = slot_begin[position] + code.
 struct TileLayout {
   std::vector<std::int32_t> features;        // which columns of the table
@@ -87,8 +89,18 @@ struct BinnedMatrix {
 
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads);
 
-// A table of no rows with these cut points: its thresholds, and the bins of other rows.
-BinnedMatrix table_of_cuts(std::vector<ColumnCuts> columns);
+// A table of no rows with these cut points: its thresholds, and the bins of other rows. Its tiles are those of a table
+// of n_rows of which `counts` tells how many rows of a sample are in each bin, feature after feature; null: it is not
+// known.
+BinnedMatrix table_of_cuts(std::vector<ColumnCuts> columns, const std::vector<std::int64_t>* counts, std::size_t n_rows,
+                           int n_threads);
+
+// Such counts, of a sample of evenly spaced rows of a table with as many columns.
+std::vector<std::int64_t> count_sample(const MatrixView& x, const BinnedMatrix& matrix, int n_threads);
+
+// Other rows with the bins and the tiles of a table. std::invalid_argument for a missing value or a category of which
+// its bins know nothing.
+BinnedMatrix bin_like(const MatrixView& x, const BinnedMatrix& layout, int n_threads);
 
 // The tables side by side as one, with the layout of a table that was binned as a whole. Their rows are the same; their
 // memory is given back as they are copied.

@@ -4,6 +4,7 @@ from polyleaf import _load_core as _load_core  # isort: skip  # before anything 
 import logging
 from importlib.metadata import version
 
+from polyleaf.data.binned_table import BinnedTable, load_binned
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.cross_validation import CVResult, cv
 from polyleaf.estimators.intervals import ConformalIntervals
@@ -15,6 +16,7 @@ __version__ = version("polyleaf")
 logging.getLogger("polyleaf").addHandler(logging.NullHandler())  # silent until an application says otherwise
 
 __all__ = [
+    "BinnedTable",
     "CVResult",
     "ConformalIntervals",
     "PolyleafClassifier",
@@ -22,5 +24,6 @@ __all__ = [
     "PolyleafRegressor",
     "__version__",
     "cv",
+    "load_binned",
     "load_model",
 ]

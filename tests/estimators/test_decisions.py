@@ -18,7 +18,7 @@ from growing import settings, task
 from polyleaf import PolyleafClassifier, PolyleafRegressor, _core
 from polyleaf.data.binning import bin_table
 from polyleaf.growth.dense import DenseGrower
-from polyleaf.growth.threads import effective_threads
+from polyleaf.params.threads import effective_threads
 
 LIMIT = 120  # seconds after which a process counts as hanging
 
@@ -562,7 +562,7 @@ def test_joblibs_workers_share_the_cores():
     def in_worker():
         import os
 
-        from polyleaf.growth.threads import effective_threads
+        from polyleaf.params.threads import effective_threads
 
         return os.environ.get("OMP_NUM_THREADS"), effective_threads(None)
 
@@ -572,7 +572,7 @@ def test_joblibs_workers_share_the_cores():
 
 def test_omp_num_threads_is_respected():
     script = """
-        from polyleaf.growth.threads import effective_threads
+        from polyleaf.params.threads import effective_threads
         print(effective_threads(None))
     """
     assert run_python(script, env={**os.environ, "OMP_NUM_THREADS": "1"}) == 1

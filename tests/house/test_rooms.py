@@ -18,6 +18,7 @@ CORE = ROOT / "core"
 # A room imports from those before it (and from itself), never from those behind it.
 PYTHON_ROOMS = (
     "_core",  # compiled, from core/
+    "files",
     "params",
     "peers",
     "data",

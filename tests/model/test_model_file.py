@@ -20,8 +20,8 @@ import scipy.sparse
 
 from forgery import forge
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
+from polyleaf.files.written_file import checked_target
 from polyleaf.model.page import FORMAT_VERSION
-from polyleaf.model.written_file import checked_target
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
@@ -760,7 +760,7 @@ def test_nothing_is_left_by_a_process_that_was_ended(number, path):
     path.write_bytes(b"before")
     code = (
         "import os, sys\n"
-        "from polyleaf.model.written_file import write_atomically\n"
+        "from polyleaf.files.written_file import write_atomically\n"
         "from pathlib import Path\n"
         "os.fsync = lambda _: os.kill(os.getpid(), int(sys.argv[2]))\n"
         "write_atomically(Path(sys.argv[1]), b'content')"

@@ -3,9 +3,9 @@
 Messages go between workers through handlers that a plugin adds to a worker, over Dask's own connections, as
 those of its P2P shuffle do: no port of our own, and TLS where the cluster has it.
 
-Tested with dask and distributed 2026.8.0, and with 2025.7.0: ``Worker.handlers``, ``Worker.plugin_add``, ``Worker.plugins``,
-``Worker.rpc.connect`` and ``reuse``, ``distributed.core.send_recv``, ``distributed.utils.sync``,
-``Worker.state.tasks``, ``Client._run``, ``Scheduler.identity``.
+Tested with dask and distributed 2026.8.0, and with 2025.7.0: ``Worker.handlers``, ``Worker.plugin_add``,
+``Worker.plugins``, ``Worker.rpc.connect`` and ``reuse``, ``distributed.core.send_recv``,
+``distributed.utils.sync``, ``Worker.state.tasks``, ``Client._run``, ``Scheduler.identity``.
 """
 
 from __future__ import annotations

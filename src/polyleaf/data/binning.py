@@ -8,6 +8,7 @@ import numpy.typing as npt
 from polyleaf import _core
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.shared_binning import bin_shard
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import dense_columns
 from polyleaf.params.settings import Settings
@@ -54,4 +55,14 @@ def bin_table(
 
 def bin_data(data: Dataset, settings: Settings) -> _core.BinnedMatrix:
     """Return the table of the training rows as bin codes."""
+    if data.shard is not None:
+        assert isinstance(data.X, np.ndarray)
+        return bin_shard(
+            data.X,
+            data.weights.row,
+            settings.max_bins,
+            settings.n_threads,
+            settings.categorical,
+            data.shard,
+        )
     return bin_table(data.X, data.weights.row, settings.max_bins, settings.n_threads, settings.categorical)

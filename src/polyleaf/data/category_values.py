@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import numpy.typing as npt
 
 from polyleaf.data.tables import Array, FloatArray, Table, is_missing, text_columns
 from polyleaf.params.wording import shown
+from polyleaf.peers.gather import gather_values
 
 Category = str | bool | int | float
 BoolArray = npt.NDArray[np.bool_]
@@ -72,7 +74,8 @@ class CategoryValues:
         where = f"{name}: column {label!r}"
         levels, positions = _factored(column, where)
         used = _used(levels, positions if rows is None else positions[rows])
-        found = set(_checked(used, where).values())
+        found = gather_values(_checked(used, where).values())
+        _checked(dict(enumerate(found)), where)  # those of other shards, too
         if len(found) > MOST_CATEGORIES:
             raise ValueError(
                 f"{where} has {len(found):,} categories; at most {MOST_CATEGORIES:,} are allowed. Leave it "
@@ -219,6 +222,18 @@ def learn_categories(
 def category_codes(table: Table, categories: Categories) -> dict[int, FloatArray]:
     """Return the codes of the categorical columns of a table, as `table_numbers` takes them."""
     return {j: values.codes(table.column(j), table.labels[j], table.name) for j, values in categories.items()}
+
+
+def read_categories(columns: Any, n_features: int) -> dict[int, CategoryValues]:
+    """Return the categories of columns from the page of a file, or raise ValueError."""
+    if not isinstance(columns, dict):
+        raise ValueError("its categories are not a mapping.")
+    found = {}
+    for column, values in columns.items():
+        if re.fullmatch("[0-9]{1,9}", column) is None or int(column) >= n_features:
+            raise ValueError(f"it has categories of a column {column!r:.20}, which does not exist.")
+        found[int(column)] = CategoryValues.from_list(values)
+    return found
 
 
 def _refuse_ordered(table: Table) -> None:

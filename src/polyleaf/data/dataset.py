@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from polyleaf.data.inputs import Array
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.weights import Weights
+from polyleaf.peers.collectives import Collectives
+from polyleaf.peers.shard import Shard
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,25 @@ class Dataset:
         Class codes (int32), or float64 of shape (rows, outputs).
     weights : Weights
         Of rows and cells.
+    shard : Shard or None
+        Which of the rows of a run these are; None: all.
     """
 
     name: str
     X: Array | SparseTable
     y: Array
     weights: Weights
+    shard: Shard | None = None
+
+    @property
+    def peers(self) -> Collectives | None:
+        """What connects these rows with those elsewhere."""
+        return None if self.shard is None else self.shard.peers
+
+    @property
+    def n_rows(self) -> int:
+        """Rows, those of all shards where there are several."""
+        return self.X.shape[0] if self.shard is None else self.shard.n_rows
 
     def arrays(self) -> dict[str, Array | SparseTable | None]:
         """Return all values, by the names users know."""

@@ -1,7 +1,11 @@
-"""Sums over rows that do not depend on the order of the rows."""
+"""Sums over rows that do not depend on the order of the rows, nor on the shards they are in.
+
+Where a run has its rows in several shards, these are sums over all of them (:mod:`polyleaf.peers.current`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -9,6 +13,7 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.peers.current import current_peers
 
 
 def column_sums(
@@ -30,10 +35,10 @@ def column_sums(
     float64 ndarray of shape (columns,)
     """
     kind = np.float32 if values.dtype == np.float32 else np.float64
-    matrix: npt.NDArray[Any] = np.ascontiguousarray(values.reshape(len(values), -1), dtype=kind)
+    matrix: npt.NDArray[Any] = np.ascontiguousarray(_as_columns(values), dtype=kind)
     if weight is not None:
-        weight = np.ascontiguousarray(weight.reshape(len(values), -1), dtype=np.float64)
-    return _core.column_sums(matrix, weight, squares, n_threads)
+        weight = np.ascontiguousarray(_as_columns(weight), dtype=np.float64)
+    return _core.column_sums(matrix, weight, squares, n_threads, current_peers())
 
 
 def total(values: Array) -> float:
@@ -45,7 +50,60 @@ def group_sums(values: FloatArray | None, group: npt.NDArray[np.integer[Any]], n
     """Return the sum of the numbers (None: of ones) of each group."""
     if values is not None:
         values = np.ascontiguousarray(values, dtype=np.float64)
-    return _core.group_sums(values, np.ascontiguousarray(group, dtype=np.int32), n_groups)
+    return _core.group_sums(values, np.ascontiguousarray(group, dtype=np.int32), n_groups, current_peers())
+
+
+def quantile(values: Array, weight: FloatArray | None, level: float) -> float:
+    """Return the quantile of numbers that the core renews leaf values with; 0 without any of some weight.
+
+    Of the numbers in ascending order it is the first whose cumulative weight reaches level * total; where it
+    equals that, everything up to the next number minimises the pinball loss, and the quantile is halfway.
+    """
+    numbers = np.ascontiguousarray(values, dtype=np.float64)
+    weights = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    return _core.quantile(numbers, weights, level, current_peers())
+
+
+def row_count(values: Sized) -> int:
+    """Return the number of rows, those of all shards where there are several."""
+    peers = current_peers()
+    if peers is None:
+        return len(values)
+    count = np.array([len(values)], dtype=np.int64)
+    peers.add(count)
+    return int(count[0])
+
+
+def largest(values: Array, axis: int | None = 0, initial: float = 0.0) -> FloatArray:
+    """Return the largest of the numbers along an axis, or of all; `initial` is one of them."""
+    return _over_shards(np.asarray(values.max(axis=axis, initial=initial), dtype=np.float64))
+
+
+def column_range(values: Array, counted: Array | None = None) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest number of each column, of the cells `counted` (None: of all)."""
+    where: Any = True if counted is None else counted
+    least = np.asarray(values.min(axis=0, where=where, initial=np.inf), dtype=np.float64)
+    most = np.asarray(values.max(axis=0, where=where, initial=-np.inf), dtype=np.float64)
+    return -_over_shards(-least), _over_shards(most)
+
+
+def any_of_columns(marked: Array) -> npt.NDArray[np.bool_]:
+    """Return which columns have a cell that is marked."""
+    return _over_shards(np.asarray(marked.any(axis=0), dtype=np.float64)) > 0
+
+
+def _over_shards(values: FloatArray) -> FloatArray:
+    """Return the largest that any shard has of each number."""
+    peers = current_peers()
+    if peers is None:
+        return values
+    own = np.ascontiguousarray(values, dtype=np.float64).reshape(-1).copy()
+    peers.largest(own)
+    return own.reshape(np.shape(values))
+
+
+def _as_columns(values: Array) -> Array:
+    return values[:, np.newaxis] if values.ndim == 1 else values.reshape(len(values), values.shape[1])
 
 
 def weighted_mean(values: Array, weight: FloatArray | None) -> FloatArray:
@@ -53,12 +111,12 @@ def weighted_mean(values: Array, weight: FloatArray | None) -> FloatArray:
 
     Sums stay within float64 whatever the size of numbers and weights: powers of two are divided out first.
     """
-    size = _power_of_two(np.abs(values).max(axis=0, initial=0.0))
+    size = _power_of_two(largest(np.abs(values)))
     shares = values / size
     if weight is None:
-        mean = column_sums(shares) / len(values)
+        mean = column_sums(shares) / row_count(values)
     else:
-        weight = weight / _power_of_two(weight.max(initial=0.0))
+        weight = weight / _power_of_two(largest(weight, axis=None))
         whole = column_sums(weight)
         mean = column_sums(shares, weight) / np.where(whole > 0, whole, 1.0)
     return np.asarray(mean.reshape(np.shape(size)) * size, dtype=np.float64)

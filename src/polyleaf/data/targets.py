@@ -25,6 +25,7 @@ from polyleaf.data.tables import FrameKind, is_missing, objects_as_numbers, plai
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.params.objectives import TargetKind
 from polyleaf.params.wording import TargetWords, shown, some_of
+from polyleaf.peers.gather import gather_values
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300
@@ -190,7 +191,7 @@ def read_targets(y: object, n_rows: int, name: str = "y", columns: Sequence[Any]
     """
     _refuse_missing_argument(y, name)
     targets = _measurements(y, name, columns)
-    _check_shape(targets, n_rows, name)
+    check_shape(targets, n_rows, name)
     if targets.min() >= -_LARGEST_TARGET and targets.max() <= _LARGEST_TARGET:  # False for a NaN
         return targets
     too_large = np.abs(targets) > _LARGEST_TARGET
@@ -228,7 +229,7 @@ def read_labels(
         sparse_labels: Array = _checked_sparse_indicator(y, n_rows, name)
         return sparse_labels
     labels = label_array(y, name)
-    _check_shape(labels, n_rows, name)
+    check_shape(labels, n_rows, name)
     if labels.ndim == 2 and labels.shape[1] > 1:
         return _checked_indicator(labels, name, columns)
     if labels.ndim == 2:
@@ -254,7 +255,7 @@ def read_labels(
 
 def read_indicator(y: Array, n_rows: int, name: str, columns: Sequence[Any]) -> Array:
     """Return a matrix of 0 and 1, of which NaN is a label that was not observed; also of one column."""
-    _check_shape(y, n_rows, name)
+    check_shape(y, n_rows, name)
     return _checked_indicator(y, name, columns)
 
 
@@ -294,7 +295,8 @@ def _refuse_missing_argument(y: object, name: str) -> None:
         raise ValueError(f"The estimator requires y to be passed, but the target {name} is None.")
 
 
-def _check_shape(y: Array, n_rows: int, name: str) -> None:
+def check_shape(y: Array, n_rows: int, name: str) -> None:
+    """Raise ValueError unless y has as many rows as its X, and a column at least."""
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} has {y.ndim} dimensions (shape {y.shape}); it must be 1-D or 2-D.")
     if y.ndim == 2 and y.shape[1] == 0:
@@ -436,12 +438,12 @@ def _whole_floats(labels: Array, name: str) -> Array:
 
 def _sorted_classes(labels: Array) -> Array:
     if labels.dtype.kind == "O":  # sorting Python strings row by row is slow; there are few distinct ones
-        classes = np.empty(len(distinct := sorted(set(labels.tolist()))), dtype=object)
+        classes = np.empty(len(distinct := sorted(gather_values(set(labels.tolist())))), dtype=object)
         classes[:] = distinct
         return classes
-    classes = np.unique(labels)
+    distinct = sorted(gather_values(np.unique(labels).tolist()))
     # A width of its own, not that of the longest label of some larger table.
-    return np.array(classes.tolist()) if labels.dtype.kind == "U" else classes
+    return np.array(distinct, dtype=None if labels.dtype.kind == "U" else labels.dtype)
 
 
 def _codes(labels: Array, classes: Array, name: str) -> npt.NDArray[np.int32]:

@@ -16,7 +16,7 @@ import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, Mask, as_float64, check_total, check_weights
 from polyleaf.data.mixed_targets import MixedCoding
-from polyleaf.data.sums import group_sums
+from polyleaf.data.sums import any_of_columns, group_sums, largest, row_count
 from polyleaf.data.target_frames import read_target_input
 from polyleaf.data.targets import TargetCoding
 from polyleaf.params.combinations import check, refused
@@ -48,7 +48,7 @@ class Weights:
             return cls(None, None)
         if weight.ndim == 1:
             return cls(_none_if_ones(weight), None)
-        if (weight == weight[:, :1]).all():
+        if not largest(weight != weight[:, :1], None):
             return cls(_none_if_ones(np.ascontiguousarray(weight[:, 0])), None)
         mean = weight.mean(axis=1)
         cell = (weight / mean[:, np.newaxis]).astype(np.float32)
@@ -74,7 +74,7 @@ class Weights:
 
 
 def _none_if_ones(weight: FloatArray) -> FloatArray | None:
-    return None if (weight == 1).all() else weight
+    return weight if largest(weight != 1, None) else None  # of any shard
 
 
 def weights_by_name(
@@ -182,7 +182,7 @@ def set_unobserved_aside(y: Array, weight: FloatArray | None) -> tuple[Array, Fl
         missing = None
     else:
         missing = np.isnan(y)
-        if not missing.any():
+        if not largest(missing, None):  # of any shard: all have weights of the same shape
             missing = None
     if missing is not None:
         if weight is None:
@@ -209,11 +209,11 @@ def refuse_unobserved(
     n_rows: int, weight: FloatArray | None, name: str, names: Sequence[str] | None = None
 ) -> None:
     """Raise where there is nothing to learn from: no row left, or a column of y without an observation."""
-    if n_rows == 0:
+    if row_count(range(n_rows)) == 0:
         raise ValueError(f"{name} holds no observation: all of it is NaN, or has weight 0.")
     if weight is None or weight.ndim == 1:
         return
-    empty = np.flatnonzero(~(weight > 0).any(axis=0))
+    empty = np.flatnonzero(~any_of_columns(weight > 0))
     if len(empty) > 0:
         column = int(empty[0]) if names is None else names[empty[0]]
         raise ValueError(

@@ -25,7 +25,6 @@ from polyleaf.estimators.fit import callbacks_of, train_on
 from polyleaf.estimators.prediction import observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
 from polyleaf.estimators.targets import Objective, Targets
-from polyleaf.growth.threads import effective_threads
 from polyleaf.losses import Loss, make_link
 from polyleaf.model.file import read_model, write_model
 from polyleaf.model.fitted import FittedModel, SavedModel
@@ -36,6 +35,7 @@ from polyleaf.params.objectives import link_of
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import EstimatorKind, parameters_of, unknown_parameter, validate_params
+from polyleaf.params.threads import effective_threads
 from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 

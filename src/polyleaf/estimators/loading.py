@@ -7,9 +7,9 @@ import os
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
-from polyleaf.growth.threads import at_most_all_cores
 from polyleaf.model.file import read_model
 from polyleaf.params.table import EstimatorKind
+from polyleaf.params.threads import at_most_all_cores
 
 _ESTIMATORS: dict[EstimatorKind, type[PolyleafRegressor | PolyleafClassifier | PolyleafMixed]] = {
     "regressor": PolyleafRegressor,

@@ -9,7 +9,6 @@ from typing import Any
 from polyleaf.data.inputs import Array
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.features import Features
-from polyleaf.growth.threads import effective_threads
 from polyleaf.params.constraints import InteractionGroups, SignMatrix, monotone_signs
 from polyleaf.params.resolution import (
     base_score_vector,
@@ -19,6 +18,7 @@ from polyleaf.params.resolution import (
 )
 from polyleaf.params.settings import Settings, seed_of
 from polyleaf.params.table import DEFAULT_SKETCH_SIZE
+from polyleaf.params.threads import effective_threads
 
 # What a parameter is turned into where a setting of its name has such a type.
 _PLAIN: dict[str, Callable[[Any], Any]] = {

@@ -21,6 +21,7 @@ from polyleaf.growth.sampling import ALL_FEATURES, ALL_ROWS, FeatureSample, RowS
 from polyleaf.growth.tree import Tree
 from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.settings import Settings
+from polyleaf.peers.shard import Shard
 
 # With more outputs, the table of what each gains by each feature would take too much memory.
 MOST_OUTPUT_GAINS = 1024
@@ -168,6 +169,8 @@ class Task:
         Factor of the leaf values.
     destination : Destination
         What becomes of the tree.
+    shard : Shard or None
+        Which part of the rows all of this is of; None: all.
     """
 
     leaf_gradients: LeafGradients | None = None
@@ -178,6 +181,7 @@ class Task:
     monotone: SignMatrix | None = None
     learning_rate: float = 1.0
     destination: Destination = NOWHERE
+    shard: Shard | None = None
 
     @property
     def split_weight(self) -> FloatArray | None:

@@ -11,6 +11,8 @@ from polyleaf.growth.contract import Task
 def core_task(matrix: _core.BinnedMatrix, task: Task) -> _core.GrowTask:
     """Return the task of a tree on this table; the core checks it, and names what does not fit."""
     out = _core.GrowTask(matrix, task.weight)
+    if task.shard is not None:
+        out.set_shard(task.shard.peers, task.shard.n_rows, task.shard.runs)
     leaves, splits, features = task.leaf_gradients, task.split_gradients, task.features
     if leaves is not None:
         out.set_leaf_gradients(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
 from polyleaf.params.constraints import InteractionGroups
+from polyleaf.peers.shard import Shard
 
 # A row without a gradient is still drawn now and then: its Hessian counts. This share of the mean norm is
 # added to all norms (in squares).
@@ -68,6 +69,10 @@ class Sampler:
         Which features may meet; None: all.
     arrays : Arrays
         What computes with the gradients, where they are.
+    shard : Shard or None
+        Which of the rows are here, where some are not.
+    n_here : int
+        How many those are.
     """
 
     n_rows: int
@@ -80,6 +85,8 @@ class Sampler:
     bynode: float
     groups: InteractionGroups | None = None
     arrays: Arrays = field(default_factory=CpuArrays)
+    shard: Shard | None = None
+    n_here: int = 0
 
     def rows(
         self,
@@ -112,7 +119,10 @@ class Sampler:
         """Return rows that are drawn without a look at them."""
         size = max(1, round(self.subsample * self.n_rows))
         rows = self._generator(number, 0).choice(self.n_rows, size, replace=False, shuffle=False)
-        return RowSample(np.sort(rows).astype(np.uint32))
+        rows = np.sort(rows)
+        if self.shard is not None:
+            return RowSample(self.shard.places(rows, self.n_here))
+        return RowSample(rows.astype(np.uint32))
 
     def features(self, number: int) -> FeatureSample:
         """Return the features of round `number`."""

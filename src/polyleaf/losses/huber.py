@@ -14,6 +14,8 @@ from polyleaf.losses.weighted import (
     weighted_quantiles,
     weighted_variance,
 )
+from polyleaf.peers.current import summed_over
+from polyleaf.peers.gather import gather_rows
 
 # Of a row within delta where most are far outside: it counts as so many of them, and cannot hold its leaf.
 _LARGEST_CURVATURE = 32.0
@@ -46,8 +48,14 @@ class Huber(Loss):
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the minimum of the weighted loss of each target."""
-        columns = range(y.shape[1])
-        return np.array([self._minimum(y[:, j], _of_column(weight, j)) for j in columns])
+        return np.array([self._minimum_of_all(y[:, j], _of_column(weight, j)) for j in range(y.shape[1])])
+
+    def _minimum_of_all(self, y: Array, weight: FloatArray | None) -> float:
+        """Return the minimum over the rows of all shards, which are sorted in one place."""
+        what = "the base score of objective='huber'"
+        y, weight = gather_rows(y, what), None if weight is None else gather_rows(weight, what)
+        with summed_over(None):
+            return self._minimum(y, weight)
 
     def _minimum(self, y: Array, weight: FloatArray | None) -> float:
         """Return where the derivative, which ascends, changes its sign."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sums import weighted_mean
+from polyleaf.data.sums import any_of_columns, weighted_mean
 from polyleaf.losses.base import Loss
 from polyleaf.losses.formula import Formula
 from polyleaf.losses.weighted import observed_range, weighted_variance
@@ -43,7 +43,7 @@ class LogLink(Loss):
         if not training:
             return
         counts = y if weight is None else y * ((weight if weight.ndim == 2 else weight[:, np.newaxis]) > 0)
-        empty = ~(counts > 0).any(axis=0)
+        empty = ~any_of_columns(counts > 0)
         if empty.any():
             raise ValueError(
                 f"{words.name} is 0 in all rows of {words.column(int(np.argmax(empty)))}; "

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sums import column_sums, weighted_mean
+from polyleaf.data.sums import column_sums, largest, weighted_mean
 
 if TYPE_CHECKING:
     # SciPy's classes take parameters in newer versions only.
@@ -45,10 +45,10 @@ def mean_of_cells(loss: CellLoss, y: Any, prediction: Any, weight: FloatArray | 
     """Return the mean over all cells of a loss that each of them has; the weights may be those of cells."""
     if weight is None or weight.ndim == 1:
         return mean_of_rows(lambda y, p: mean_of_columns(loss(y, p)), y, prediction, weight)
-    largest = weight.max()  # sums of tiny or huge weights stay within float64
+    most = largest(weight, axis=None)  # sums of tiny or huge weights stay within float64
     sums = np.empty((prediction.shape[0], 2))  # of each row's weighted losses, and of its weights
     for rows, some_y, some_prediction in _blocks(y, prediction):
-        shares = weight[rows] / largest
+        shares = weight[rows] / most
         sums[rows, 0] = (loss(some_y, some_prediction) * shares).sum(axis=1)
         sums[rows, 1] = shares.sum(axis=1)
     weighted, total = column_sums(sums)
@@ -99,7 +99,7 @@ def column_blocks(y: Any, prediction: Any) -> Iterator[tuple[slice, Array, Array
 
 def shares(weight: FloatArray | None) -> FloatArray | None:
     """Return weights as shares of the largest: sums of tiny or huge ones stay within float64."""
-    return weight if weight is None else weight / weight.max(initial=np.finfo(np.float64).tiny)
+    return weight if weight is None else weight / largest(weight, None, np.finfo(np.float64).tiny)
 
 
 def cells_of(weight: FloatArray | None, columns: slice) -> FloatArray | None:

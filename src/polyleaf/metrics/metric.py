@@ -28,6 +28,8 @@ class Metric:
         Whether it makes use of weights; a callable of the user's does if it has an argument `sample_weight`.
     check_targets : callable (y, weight, words) or None
         Raises ValueError, calling y by `words`, where the metric is not defined.
+    merges : bool
+        Whether it is made of sums of what rows have by themselves: rows may be in several shards.
     check_weights : callable (weight, name) or None
         Raises ValueError, calling y by `name`, where the metric cannot take these weights.
     """
@@ -38,3 +40,4 @@ class Metric:
     takes_weight: bool = True
     check_targets: Callable[[Array, FloatArray | None, TargetWords], None] | None = None
     check_weights: Callable[[FloatArray, str], None] | None = None
+    merges: bool = False

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64
+from polyleaf.data.sums import column_sums, group_sums, row_count
 from polyleaf.metrics.average import MetricFunction, dense, mean_of_rows, row_weights
 from polyleaf.metrics.ranking import best_columns, check_k, checked_ranking
 
@@ -42,13 +43,14 @@ def label_propensities(y: object, a: float = _A, b: float = _B) -> FloatArray:
     labels: Any = y.tocsr() if scipy.sparse.issparse(y) else np.asarray(y)  # type: ignore[attr-defined]
     if labels.ndim != 2 or labels.shape[0] == 0:
         raise ValueError(f"y has shape {labels.shape}; it must have rows, and a column per label.")
-    return _propensities(np.asarray((labels == 1).sum(axis=0)).ravel(), labels.shape[0], a, b)
+    count = column_sums(np.atleast_2d(np.asarray((labels == 1).sum(axis=0), dtype=np.float64)))
+    return _propensities(count, row_count(range(labels.shape[0])), a, b)
 
 
 def training_propensities(y: Any, n_labels: int) -> FloatArray:
     """Return the propensities of labels, or of classes given as codes; weights of rows do not count."""
     if y.ndim == 1:
-        return _propensities(np.bincount(y, minlength=n_labels), len(y), _A, _B)
+        return _propensities(group_sums(None, y, n_labels), row_count(y), _A, _B)
     return label_propensities(y)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
-from polyleaf.data.sums import weighted_mean
+from polyleaf.data.sums import any_of_columns, weighted_mean
 from polyleaf.metrics.average import mean_of_cells
 
 
@@ -67,7 +67,7 @@ def r2(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     That of a target that does not vary is 1 where all predictions are right, else 0.
     """
     if weight is not None and weight.ndim == 2:
-        observed = (weight > 0).any(axis=0)  # a target may have no observation in an evaluation set
+        observed = any_of_columns(weight > 0)  # a target may have no observation in an evaluation set
         y, prediction, weight = y[:, observed], prediction[:, observed], weight[:, observed]
     residual = weighted_mean((y - prediction) ** 2, weight)
     variance = weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)

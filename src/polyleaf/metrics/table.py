@@ -148,7 +148,9 @@ def _named(
     if isinstance(found, _WithDetails):
         found = found.metric(details)
     check = partial(check_range, name) if name in _DEVIANCES else None
-    return Metric(name, family in _GREATER_IS_BETTER, found, check_targets=check)
+    return Metric(
+        name, family in _GREATER_IS_BETTER, found, check_targets=check, merges=family in _MEANS_OF_ROWS
+    )
 
 
 # --- the table ---------------------------------------------------------------------------------------------
@@ -251,6 +253,14 @@ _METRICS: dict[TargetKind, dict[str, MetricFunction | AtK | PerTarget | _Propens
         **_AT_K,
     },
 }
+# Sums of what rows have by themselves, by `polyleaf.data.sums`: shards of the rows add up.
+_MEANS_OF_ROWS = frozenset(
+    {
+        *("rmse", "mse", "mae", "mape", "r2", "huber", "quantile", *_DEVIANCES),
+        *("cross_entropy", "binary_cross_entropy", "log_loss", "accuracy", "error"),
+        *("top1_accuracy", "precision@k", "ndcg@k"),
+    }
+)
 _GREATER_IS_BETTER = frozenset(
     {"accuracy", "auc", "average_precision", "f1_micro", "f1_macro", "r2", "top1_accuracy", *_AT_K}
 )

@@ -193,6 +193,21 @@ class Forest:
             self._add(X, 0, self.trees_up_to(n_rounds), raw, n_threads)
         return self._finish(raw)
 
+    def predict_raw_binned(
+        self, matrix: _core.BinnedMatrix, n_rounds: int | None = None, n_threads: int = 1
+    ) -> FloatArray:
+        """Return what `predict_raw` would for the rows of a binned table, from their codes.
+
+        Raises
+        ------
+        ValueError
+            When a threshold is no cut point of the table, so that the side of a row does not follow from its
+            bin, or other features are categorical.
+        """
+        raw = self._start(matrix.n_rows)
+        self._predictor.add_binned(matrix, 0, self.trees_up_to(n_rounds), raw, n_threads)
+        return self._finish(raw)
+
     def add_round_to(
         self, X: Array | SparseTable, number: int, score: FloatArray, n_threads: int = 1
     ) -> None:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 import numbers
-import re
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any, get_args
 
 import numpy as np
 
-from polyleaf.data.category_values import CategoryValues
+from polyleaf.data.category_values import CategoryValues, read_categories
 from polyleaf.data.inputs import Array
 from polyleaf.data.mixed_targets import TABLE_KINDS, CodedGroup, MixedCoding, TableKind, check_names
 from polyleaf.data.tables import FrameKind
 from polyleaf.data.targets import TargetCoding
+from polyleaf.files.page import distinct_words, entry_of
 from polyleaf.model.checkpoint import read_note
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
@@ -45,9 +44,6 @@ def describe(model: SavedModel) -> dict[str, Any]:
     """
     fitted = model.fitted
     return {
-        "format": FORMAT_NAME,
-        "format_version": FORMAT_VERSION,
-        "polyleaf_version": version("polyleaf"),
         "estimator": model.estimator,
         # A file is read where there may be no other device.
         "params": {name: _plain(value) for name, value in (model.params | {"device": "cpu"}).items()},
@@ -113,7 +109,7 @@ def _plain(value: object) -> Any:
 def _restored(value: Any) -> Any:
     """Return a parameter from what `_plain` made of it."""
     if isinstance(value, dict):
-        return {key: _restored(one) for key, one in _entry(value, _PAIRS, list)}
+        return {key: _restored(one) for key, one in entry_of(value, _PAIRS, list)}
     return [_restored(one) for one in value] if isinstance(value, list) else value
 
 
@@ -138,10 +134,10 @@ def read_page(page: Mapping[str, Any], arrays: Mapping[str, Array]) -> SavedMode
     ValueError
         When either is not that of a model, or they do not agree.
     """
-    kind = _entry(page, "estimator", str)
+    kind = entry_of(page, "estimator", str)
     if kind not in get_args(EstimatorKind):
         raise ValueError(f"its estimator is {kind!r}, which is unknown.")
-    params = _entry(page, "params", dict)
+    params = entry_of(page, "params", dict)
     # A parameter that is new since the file was written takes its default.
     params = {name: row.default for name, row in parameters_of(kind).items()} | {
         name: _restored(value) for name, value in params.items()
@@ -152,14 +148,14 @@ def read_page(page: Mapping[str, Any], arrays: Mapping[str, Array]) -> SavedMode
     coding = _mixed_coding(page) if kind == "mixed" else _coding(page, kind)
     _check_forest(page, forest, coding)
 
-    best_iteration = _entry(page, "best_iteration", int)
+    best_iteration = entry_of(page, "best_iteration", int)
     if not -1 <= best_iteration < forest.n_rounds or (best_iteration < 0 < forest.n_rounds):
         raise ValueError(f"its best_iteration is {best_iteration}, but it has {forest.n_rounds} rounds.")
     fitted = FittedModel(
         forest=forest,
         coding=coding,
         loss=_loss(page, coding),
-        feature_names=_distinct_words(page.get("feature_names"), forest.n_features, "feature_names"),
+        feature_names=distinct_words(page.get("feature_names"), forest.n_features, "feature_names"),
         categories=_categories(page, forest),
         best_iteration=best_iteration,
         evals_result=_evals_result(page),
@@ -170,23 +166,17 @@ def read_page(page: Mapping[str, Any], arrays: Mapping[str, Array]) -> SavedMode
 
 def n_outputs_of(page: Mapping[str, Any]) -> int:
     """Return how many outputs a page says there are."""
-    n_outputs: int = _entry(page, "n_outputs", int)
+    n_outputs: int = entry_of(page, "n_outputs", int)
     return n_outputs
 
 
-def _entry(page: Mapping[str, Any], name: str, kind: type) -> Any:
-    value = page.get(name)
-    if type(value) is not kind:  # bool is no int here
-        raise ValueError(f"its {name} is {value!r:.80}; a {kind.__name__} belongs there.")
-    return value
-
-
 def _coding(page: Mapping[str, Any], estimator: EstimatorKind, least_labels: int = 2) -> TargetCoding:
-    target = _entry(page, "target", dict)
-    kind, width, ndim = _entry(target, "kind", str), _entry(target, "width", int), _entry(target, "ndim", int)
+    target = entry_of(page, "target", dict)
+    kind = entry_of(target, "kind", str)
+    width, ndim = (entry_of(target, name, int) for name in ("width", "ndim"))
     if not objectives_of(kind) or (kind == "regression") != (estimator == "regressor"):
         raise ValueError(f"its target is {kind!r}, which does not suit a {estimator}.")
-    classes = None if kind == "regression" else _classes(_entry(page, "classes", dict))
+    classes = None if kind == "regression" else _classes(entry_of(page, "classes", dict))
     sound = {
         "regression": width >= 1 and (ndim == 2 or (ndim == 1 and width == 1)),
         "multiclass": width >= 2 and ndim == 1,
@@ -198,7 +188,7 @@ def _coding(page: Mapping[str, Any], estimator: EstimatorKind, least_labels: int
         agrees = agrees and np.array_equal(classes, np.arange(len(classes)))
     if not sound[kind] or not agrees:
         raise ValueError("its target and its classes do not agree.")
-    sparse = _entry(target, "sparse", bool)
+    sparse = entry_of(target, "sparse", bool)
     if sparse and kind != "multilabel":
         raise ValueError("only several labels can be sparse")
     names = _target_names(target, 1 if kind in ("multiclass", "binary") else width)
@@ -210,21 +200,7 @@ def _coding(page: Mapping[str, Any], estimator: EstimatorKind, least_labels: int
 
 def _target_names(target: Mapping[str, Any], n_columns: int) -> tuple[str, ...] | None:
     """Return the names of the targets; files of earlier versions have none."""
-    return _distinct_words(target.get("names"), n_columns, "target names")
-
-
-def _distinct_words(names: Any, count: int, what: str) -> tuple[str, ...] | None:
-    """Return so many names, no two of them equal; None: there are none."""
-    if names is None:
-        return None
-    if (
-        type(names) is not list
-        or len(names) != count
-        or any(type(name) is not str for name in names)
-        or len(set(names)) < count
-    ):
-        raise ValueError(f"its {what} are not {count} distinct words.")
-    return tuple(names)
+    return distinct_words(target.get("names"), n_columns, "target names")
 
 
 def _levels(target: Mapping[str, Any], kind: str) -> tuple[float, ...] | None:
@@ -238,11 +214,11 @@ def _levels(target: Mapping[str, Any], kind: str) -> tuple[float, ...] | None:
 
 
 def _mixed_coding(page: Mapping[str, Any]) -> MixedCoding:
-    target = _entry(page, "target", dict)
-    table: TableKind = _entry(target, "table", str)
-    if _entry(target, "kind", str) != "mixed" or table not in TABLE_KINDS:
+    target = entry_of(page, "target", dict)
+    table: TableKind = entry_of(target, "table", str)
+    if entry_of(target, "kind", str) != "mixed" or table not in TABLE_KINDS:
         raise ValueError("its target is not that of a mixed model.")
-    groups = [_group(entry) for entry in _entry(target, "groups", list)]
+    groups = [_group(entry) for entry in entry_of(target, "groups", list)]
     if not groups or len({group.name for group in groups}) != len(groups):
         raise ValueError("its groups of targets are none, or have the same name.")
     check_names(groups)
@@ -256,20 +232,20 @@ def _mixed_coding(page: Mapping[str, Any]) -> MixedCoding:
 def _group(entry: Any) -> CodedGroup:
     if type(entry) is not dict:
         raise ValueError("a group of targets is malformed.")
-    kind = _entry(_entry(entry, "target", dict), "kind", str)
+    kind = entry_of(entry_of(entry, "target", dict), "kind", str)
     coding = _coding(entry, "regressor" if kind == "regression" else "classifier", least_labels=1)
-    columns = _entry(entry, "columns", list)
+    columns = entry_of(entry, "columns", list)
     n_columns = 1 if coding.kind in ("multiclass", "binary") else coding.width
     if len(columns) != n_columns or any(type(column) is not str for column in columns) or coding.sparse:
         raise ValueError(f"the columns of a group of targets are not {n_columns} words.")
     objective = _loss(entry, coding)
     if objective == "custom" or not OBJECTIVES[objective].in_groups:
         raise ValueError(f"its loss is {objective!r}, which does not suit a group of targets.")
-    return CodedGroup(_entry(entry, "name", str), tuple(columns), coding, objective)
+    return CodedGroup(entry_of(entry, "name", str), tuple(columns), coding, objective)
 
 
 def _classes(entry: Mapping[str, Any]) -> Array:
-    dtype, values = _entry(entry, "dtype", str), _entry(entry, "values", list)
+    dtype, values = entry_of(entry, "dtype", str), entry_of(entry, "values", list)
     if dtype not in _CLASS_DTYPES:
         raise ValueError(
             f"its classes have dtype {dtype!r:.80}, which is none of {', '.join(_CLASS_DTYPES)}."
@@ -296,7 +272,7 @@ def _classes(entry: Mapping[str, Any]) -> Array:
 
 
 def _loss(page: Mapping[str, Any], coding: TargetCoding) -> str:
-    loss: str = _entry(page, "loss", str)
+    loss: str = entry_of(page, "loss", str)
     if coding.kind == "mixed":  # the groups have their own
         if loss != "grouped":
             raise ValueError(f"its loss is {loss!r:.80}, which does not suit its target.")
@@ -310,21 +286,14 @@ def _loss(page: Mapping[str, Any], coding: TargetCoding) -> str:
 
 def _check_forest(page: Mapping[str, Any], forest: Forest, coding: TargetCoding) -> None:
     for name in ("n_outputs", "n_features"):
-        if _entry(page, name, int) != getattr(forest, name):
+        if entry_of(page, name, int) != getattr(forest, name):
             raise ValueError(f"its {name} is {page[name]}, but its trees have {getattr(forest, name)}.")
     if forest.n_outputs != coding.n_outputs:
         raise ValueError(f"its trees have {forest.n_outputs} outputs, which does not suit its target.")
 
 
 def _categories(page: Mapping[str, Any], forest: Forest) -> dict[int, CategoryValues]:
-    columns = page.get("categories", {})
-    if not isinstance(columns, dict):
-        raise ValueError("its categories are not a mapping.")
-    found = {}
-    for column, values in columns.items():
-        if re.fullmatch("[0-9]{1,9}", column) is None or int(column) >= forest.n_features:
-            raise ValueError(f"it has categories of a column {column!r:.20}, which does not exist.")
-        found[int(column)] = CategoryValues.from_list(values)
+    found = read_categories(page.get("categories", {}), forest.n_features)
     if not set(forest.categorical_features()) <= set(found):
         raise ValueError("a split tells categories apart of which there are none.")
     return found
@@ -334,7 +303,7 @@ def _evals_result(page: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
     try:
         return {
             data: {metric: [float.fromhex(value) for value in values] for metric, values in of_data.items()}
-            for data, of_data in _entry(page, "evals_result", dict).items()
+            for data, of_data in entry_of(page, "evals_result", dict).items()
         }
     except (AttributeError, TypeError) as error:
         raise ValueError(f"its evals_result is malformed: {error}") from None

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from polyleaf.model.written_file import checked_target, path_text
+from polyleaf.files.written_file import checked_target, path_text
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.rules import CALLBACK_METHODS, Integer, Real
 from polyleaf.params.situation import Situation

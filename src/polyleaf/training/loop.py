@@ -16,6 +16,7 @@ from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model.forest import Forest
 from polyleaf.params.settings import Settings
+from polyleaf.peers.current import summed_over
 from polyleaf.training.callbacks import CallbackError, CallbackList
 from polyleaf.training.monitor import Monitor
 from polyleaf.training.state import EvalsResult, TrainingState
@@ -194,13 +195,15 @@ class Run:
         initial: Forest | None = None,
         matrix: BinnedMatrix | None = None,
     ) -> None:
-        if initial is not None:
-            base = initial.base_score
-        elif settings.base_score is not None:
-            base = settings.base_score
-        else:
-            base = loss.base_score(data.y, data.weights.whole())
-        self._trainer = Trainer(data, loss, settings, base)
+        self._peers = data.peers
+        with summed_over(self._peers):
+            if initial is not None:
+                base = initial.base_score
+            elif settings.base_score is not None:
+                base = settings.base_score
+            else:
+                base = loss.base_score(data.y, data.weights.whole())
+            self._trainer = Trainer(data, loss, settings, base)
         if initial is not None and not np.array_equal(initial.unit, self._trainer.unit):
             raise ValueError(
                 "the targets are of another size than those of the model to go on from: its leaf values are "
@@ -230,17 +233,19 @@ class Run:
 
     def begin(self) -> None:
         """Measure the rounds that the forest began with."""
-        if self._initial is not None:
-            self._monitor.replay(self._initial)
+        with summed_over(self._peers):
+            if self._initial is not None:
+                self._monitor.replay(self._initial)
 
     def step(self, learning_rate: float) -> None:
         """Do one round."""
-        if not self._prepared:
-            self._trainer.prepare(self._matrix, self._initial)
-            self._prepared = True
-        grown = self._trainer.round(self.n_rounds, learning_rate)
-        if self.history:
-            self._monitor.measure(self._trainer.forest_of(grown))
+        with summed_over(self._peers):
+            if not self._prepared:
+                self._trainer.prepare(self._matrix, self._initial)
+                self._prepared = True
+            grown = self._trainer.round(self.n_rounds, learning_rate)
+            if self.history:
+                self._monitor.measure(self._trainer.forest_of(grown))
         self._rounds.append(grown)  # a round counts once it is measured
 
     def forest(self, best: int | None = None) -> Forest:
@@ -262,4 +267,5 @@ class Run:
 
     def training_metric(self) -> dict[str, float]:
         """Return the first metric on the training rows; nothing before the first round."""
-        return self._trainer.measure(self._metrics) if self._prepared else {}
+        with summed_over(self._peers):
+            return self._trainer.measure(self._metrics) if self._prepared else {}

@@ -5,12 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import Scores
+from polyleaf.peers.current import summed_over
+from polyleaf.peers.gather import gather_rows
+
+
+def measured(metric: Metric, data: Dataset, prediction: FloatArray, weight: FloatArray | None) -> float:
+    """Return a metric of the rows of a data set, those of all shards where there are several.
+
+    `weight` is that of rows or cells. A metric that is no mean of what rows have by themselves gets all rows
+    in one place, in their order.
+    """
+    y = data.y
+    if data.shard is None or metric.merges:
+        return metric.function(y, prediction, weight)
+    what = f"the metric {metric.name!r}"
+    order = np.argsort(gather_rows(data.shard.numbers(len(prediction)), what))
+    y, prediction = gather_rows(y, what)[order], gather_rows(prediction, what)[order]
+    if weight is not None:
+        weight = gather_rows(weight, what)[order]
+    with summed_over(None):
+        return metric.function(y, prediction, weight)
 
 
 @dataclass
@@ -43,7 +65,7 @@ class Monitor:
         for data, weight, score in zip(self.evals, self._weights, self._scores, strict=True):
             prediction = self.loss.predict(score.add_round(forest, number) * self.unit, self.n_threads)
             for metric in self.metrics:
-                value = metric.function(data.y, prediction, weight)
+                value = measured(metric, data, prediction, weight)
                 self.history[data.name][metric.name].append(value)
 
     def result(self, n_rounds: int) -> dict[str, dict[str, list[float]]]:

@@ -20,6 +20,7 @@ from polyleaf.model.forest import Forest
 from polyleaf.model.scores import Scores
 from polyleaf.params.settings import Settings
 from polyleaf.training.device import Device, make_device
+from polyleaf.training.monitor import measured
 
 
 class Trainer:
@@ -55,7 +56,7 @@ class Trainer:
         self._device: Device = make_device(data, loss, settings)
         arrays = self._device.arrays
         self._sampler = Sampler(
-            n_rows=data.X.shape[0],
+            n_rows=data.n_rows,
             n_features=data.X.shape[1],
             seed=settings.seed,
             subsample=settings.subsample,
@@ -65,6 +66,8 @@ class Trainer:
             bynode=settings.colsample_bynode,
             groups=settings.interaction,
             arrays=arrays,
+            shard=data.shard,
+            n_here=data.X.shape[0],
         )
         self._plan = SplitPlan(
             settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed, arrays
@@ -114,6 +117,7 @@ class Trainer:
                     monotone=None if monotone is None else monotone[:, part],
                     learning_rate=learning_rate,
                     destination=self._scores.destination(part),
+                    shard=self._data.shard,
                 )
                 tree = self._grower.grow(task)
                 self._scores.add(tree)
@@ -161,9 +165,8 @@ class Trainer:
         scores = self._scores.scores() if metrics else None
         if scores is None:
             return {}
-        prediction = self._loss.predict(scores, self._settings.n_threads)
-        weight = self._data.weights.whole()
-        return {f"training {metrics[0].name}": metrics[0].function(self._data.y, prediction, weight)}
+        prediction, weight = self._loss.predict(scores, self._settings.n_threads), self._data.weights.whole()
+        return {f"training {metrics[0].name}": measured(metrics[0], self._data, prediction, weight)}
 
     def forest_of(self, trees: Sequence[tuple[Tree, int]]) -> Forest:
         """Return the forest of some trees of this run."""

@@ -30,8 +30,10 @@ def path_text(path: str | os.PathLike[str]) -> str:
     return text
 
 
-def checked_target(path: str | os.PathLike[str]) -> Path:
+def checked_target(path: str | os.PathLike[str], what: str = "the model") -> Path:
     """Return where a file of this path would be written: of a link, the file that it leads to.
+
+    `what` is what errors call that which is to be saved.
 
     Raises
     ------
@@ -44,7 +46,7 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
     """
     target = Path(os.path.realpath(path_text(path)))  # a link stays one
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to save the model in")
+        raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to save {what} in")
     if target.is_dir():
         raise IsADirectoryError(f"{str(target)!r} is a folder; the path of a file is needed")
     if os.path.lexists(target) and (kind := special_kind(os.lstat(target).st_mode)) is not None:
@@ -59,7 +61,7 @@ def special_kind(mode: int) -> str | None:
     return next((words for is_kind, words in _KINDS if is_kind(mode)), "no regular file")
 
 
-def write_atomically(target: Path, content: bytes | bytearray) -> None:
+def write_atomically(target: Path, *pieces: bytes | bytearray | memoryview) -> None:
     """Write beside the target, then rename: readers see the old file or the new one, never half of it.
 
     A file that is replaced hands on its mode and, where that is allowed, its owner. Nothing is left beside
@@ -79,7 +81,8 @@ def write_atomically(target: Path, content: bytes | bytearray) -> None:
             with open(opened, "wb") as file:
                 if before is not None:
                     _hand_on(before, temporary)
-                file.write(content)
+                for piece in pieces:
+                    file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)

@@ -1,0 +1,120 @@
+#include "table/tile_layout.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace polyleaf {
+namespace {
+
+constexpr std::size_t kLeastSkippingFeatures = 32;
+// From this share of its most frequent bin on, visiting only the other cells of a feature pays.
+constexpr double kLeastSkipped = 0.2;
+constexpr std::size_t kMostSkippingRows = kMostVisited / kTileFeatures;
+constexpr int kKinds = 8;
+
+std::size_t features_of_skipping_tiles(std::size_t n_features, std::size_t n_rows, int n_threads) {
+  const std::size_t shared = std::min(2 * static_cast<std::size_t>(n_threads), n_features / kLeastSkippingFeatures);
+  const std::size_t n_tiles =
+      std::max({std::size_t{1}, shared, (n_features + kMostSkippingFeatures - 1) / kMostSkippingFeatures});
+  return std::min((n_features + n_tiles - 1) / n_tiles, kMostVisited / std::max<std::size_t>(1, n_rows));
+}
+
+}  // namespace
+
+void take_cuts(std::vector<ColumnCuts>& columns, BinnedMatrix& matrix) {
+  matrix.features.resize(columns.size());
+  for (std::size_t f = 0; f < columns.size(); ++f) {
+    FeatureBins& bins = matrix.features[f];
+    bins.cuts = std::move(columns[f].cuts);
+    bins.n_value_bins = static_cast<std::uint32_t>(bins.cuts.size()) + 1;
+    bins.has_missing = columns[f].has_missing;
+    bins.categorical = columns[f].categorical;
+    bins.categories = std::move(columns[f].categories);
+    matrix.n_slots += bins.n_bins();
+  }
+}
+
+std::vector<FrequentBin> frequent_bins(const BinnedMatrix& matrix, const std::vector<std::int64_t>& counts,
+                                       std::size_t n_rows) {
+  std::vector<FrequentBin> frequent(matrix.features.size());
+  auto first = counts.begin();
+  for (std::size_t f = 0; f < frequent.size(); ++f) {
+    const auto end = first + matrix.features[f].n_bins();
+    const auto most = std::max_element(first, end);
+    double n_sample = 0;
+    for (auto count = first; count < end; ++count) n_sample += static_cast<double>(*count);
+    frequent[f].code = static_cast<std::uint32_t>(most - first);
+    frequent[f].skipped =
+        *most > 0 && n_rows <= kMostSkippingRows && static_cast<double>(*most) >= kLeastSkipped * n_sample;
+    first = end;
+  }
+  return frequent;
+}
+
+int kind_of_tile(const FeatureBins& bins, bool skips_frequent) {
+  return (bins.categorical ? 4 : 0) + (skips_frequent ? 2 : 0) + (bins.n_bins() > 256 ? 1 : 0);
+}
+
+void add_tile(BinnedMatrix& matrix, const FeatureBins& like, bool skips_frequent) {
+  FeatureTile& tile = matrix.tiles.emplace_back();
+  tile.skips_frequent = skips_frequent;
+  tile.wide = like.n_bins() > 256;
+  tile.categorical = like.categorical;
+  tile.slot_begin.push_back(0);
+  if (matrix.tiles.size() > 1) {
+    const FeatureTile& before = matrix.tiles[matrix.tiles.size() - 2];
+    tile.first_slot = before.first_slot + before.n_slots();
+  }
+}
+
+void add_to_last_tile(BinnedMatrix& matrix, std::size_t feature, std::uint32_t frequent_code) {
+  FeatureTile& tile = matrix.tiles.back();
+  FeatureBins& bins = matrix.features[feature];
+  const std::uint32_t begin = tile.slot_begin.back();
+  bins.tile = static_cast<std::uint32_t>(matrix.tiles.size() - 1);
+  bins.position = static_cast<std::uint32_t>(tile.n_features());
+  tile.features.push_back(static_cast<std::int32_t>(feature));
+  tile.frequent_slot.push_back(begin + frequent_code);
+  tile.value_end.push_back(begin + bins.n_value_bins);
+  tile.slot_begin.push_back(begin + bins.n_bins());
+}
+
+void lay_out_tiles(BinnedMatrix& matrix, const std::vector<FrequentBin>& frequent, std::size_t n_rows, int n_threads) {
+  for (int kind = 0; kind < kKinds; ++kind) {
+    std::vector<std::size_t> features;
+    for (std::size_t f = 0; f < matrix.features.size(); ++f)
+      if (kind_of_tile(matrix.features[f], frequent[f].skipped) == kind) features.push_back(f);
+    if (features.empty()) continue;
+    const bool skips = frequent[features.front()].skipped;
+    const std::size_t most = skips ? features_of_skipping_tiles(features.size(), n_rows, n_threads) : kTileFeatures;
+    const std::size_t first_tile = matrix.tiles.size();
+    for (const std::size_t f : features) {
+      const FeatureBins& bins = matrix.features[f];
+      if (matrix.tiles.size() == first_tile || matrix.tiles.back().n_features() == most ||
+          matrix.tiles.back().n_slots() + bins.n_bins() > kTileSlots)
+        add_tile(matrix, bins, skips);
+      add_to_last_tile(matrix, f, frequent[f].code);
+    }
+  }
+}
+
+void take_rooms(BinnedMatrix& matrix, std::size_t n_rows) {
+  for (FeatureTile& tile : matrix.tiles) {
+    if (tile.skips_frequent && n_rows > kMostVisited / tile.n_features())
+      throw std::invalid_argument(std::to_string(n_rows) + " rows of a tile of " + std::to_string(tile.n_features()) +
+                                  " features that skips frequent bins are more than 2^32 - 1 cells");
+    tile.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));
+  }
+  matrix.n_rows = n_rows;
+}
+
+void list_cells(BinnedMatrix& matrix, int n_threads) {
+  if (matrix.n_rows == 0) return;
+  for (FeatureTile& tile : matrix.tiles) {
+    tile.cells = list_visited_cells(tile, matrix.n_rows, n_threads);
+    tile.combinations = combine_features(tile, matrix.n_rows, n_threads);
+  }
+}
+
+}  // namespace polyleaf

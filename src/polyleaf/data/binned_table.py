@@ -1,0 +1,307 @@
+"""A table that is binned once and trained on often, with y and weights beside it if there are any."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator
+
+from polyleaf import _core
+from polyleaf.data.binned_file import (
+    BINNED_FILE,
+    arrays_of,
+    page_of,
+    read_matrix,
+    read_max_bins,
+    read_names,
+    read_values,
+    read_weight,
+)
+from polyleaf.data.binning import bin_table
+from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
+from polyleaf.data.device_arrays import chosen_rows
+from polyleaf.data.inputs import Array, FloatArray, check_weights, read_table, table_numbers
+from polyleaf.data.kept_targets import KeptTarget
+from polyleaf.data.tables import Table
+from polyleaf.data.weights import (
+    Weights,
+    check_cell_weights,
+    refuse_unobserved,
+    rows_with_weight,
+    set_unobserved_aside,
+    weights_by_name,
+)
+from polyleaf.files.sealed_file import read_sealed, write_sealed
+from polyleaf.params.table import parameters_of
+from polyleaf.params.threads import effective_threads
+
+
+class _Columns(BaseEstimator):  # type: ignore[misc]
+    """Takes the number and the names of the features, where scikit-learn's checks look for them."""
+
+
+_Columns.__name__ = "BinnedTable"  # which is what its errors call it
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BinnedTable:
+    """A table as bin codes, one or two bytes a cell, which is all that training needs of it.
+
+    Made by `BinnedTable.make` or `load_binned`, not by its constructor.
+
+    Attributes
+    ----------
+    matrix : BinnedMatrix
+        The codes and cut points, as the compiled core has them. Rows without weight are not in it.
+    max_bins : int or None
+        Most bins per feature that were asked for.
+    feature_names : tuple of str or None
+        Names of the features, when X had any.
+    categories : mapping of int to CategoryValues
+        The values of the categorical features.
+    target : KeptTarget or None
+        y, if it was given.
+    sample_weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
+        Weights of rows or cells, if they were given.
+    """
+
+    matrix: _core.BinnedMatrix = field(repr=False)
+    max_bins: int | None
+    feature_names: tuple[str, ...] | None
+    categories: Categories
+    target: KeptTarget | None
+    sample_weight: FloatArray | None
+
+    @classmethod
+    def make(
+        cls,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        max_bins: int | None = 255,
+        categorical_features: Any = None,
+        n_jobs: int | None = None,
+    ) -> BinnedTable:
+        """Bin a table, with the cut points that ``fit`` would choose for it.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            As for ``fit``.
+        y : array-like, data frame or sparse matrix of shape (n_rows,) or (n_rows, n_columns), default=None
+            The targets or labels, which are kept as they are. A row of which no target is observed (NaN) does
+            not count.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
+            Weights of rows or cells, >= 0: cut points are those of weighted rows. A row of weight 0 is left
+            out.
+        max_bins : int or None, default=255
+            Most bins per feature, as for the estimators.
+        categorical_features : None, "from_dtype", "auto", or array-like of str, int or bool, default=None
+            Columns whose values are categories, as for the estimators.
+        n_jobs : int or None, default=None
+            Number of threads, as for the estimators.
+
+        Returns
+        -------
+        BinnedTable
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what ``fit`` would not take, either.
+        """
+        rules = parameters_of("regressor")
+        settings = {"max_bins": max_bins, "categorical_features": categorical_features, "n_jobs": n_jobs}
+        for name, value in settings.items():
+            rules[name].rule.check(name, value)
+        n_threads = effective_threads(n_jobs)
+        columns = _Columns()
+        table = read_table(columns, X, reset=True)
+        n_rows = table.shape[0]
+        target = None if y is None else KeptTarget.take(y, n_rows)
+        weight, counted = _weights(sample_weight, target, n_rows)
+        kept = rows_with_weight(counted)
+        categories = learn_categories(table, resolve_categorical(categorical_features, table), kept)
+        numbers = table_numbers(table, category_codes(table, categories), n_threads)
+        if kept is not None:
+            numbers = chosen_rows(numbers, kept)
+            target = None if target is None else target.rows(kept)
+            weight = None if weight is None else weight[kept]
+            counted = None if counted is None else counted[kept]
+        refuse_unobserved(numbers.shape[0], counted, "y", None if target is None else target.names)
+        if scipy.sparse.issparse(numbers):
+            numbers = scipy.sparse.csc_array(numbers)
+        mask = np.zeros(table.shape[1], dtype=np.uint8)
+        mask[list(categories)] = 1
+        matrix = bin_table(
+            numbers, Weights.of(counted).row, max_bins, n_threads, mask if categories else None
+        )
+        names = getattr(columns, "feature_names_in_", None)
+        return cls(matrix, max_bins, None if names is None else tuple(names), categories, target, weight)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, those without weight not among them, and of features."""
+        return self.matrix.n_rows, self.matrix.n_features
+
+    @property
+    def n_bins(self) -> int:
+        """Bins of all features together, those of missing values among them."""
+        parts = _core.parts_of_table(self.matrix)
+        return int(len(parts["cuts"]) + self.matrix.n_features + parts["has_missing"].sum())
+
+    @property
+    def nbytes(self) -> int:
+        """What the codes take of memory."""
+        return sum(codes.nbytes for codes in _core.parts_of_table(self.matrix)["codes"])
+
+    @property
+    def y(self) -> Any:
+        """y of the rows that are in the table: an array, or a CSR array of 0 and 1; None: there is none."""
+        return None if self.target is None else self.target.values()
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over all that it holds: two tables with the same digest train the same models."""
+        digest = hashlib.sha256(json.dumps(self._page(), sort_keys=True).encode())
+        arrays = self._arrays()
+        for name in sorted(arrays):
+            array = np.ascontiguousarray(arrays[name])
+            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            digest.update(array.reshape(-1).view(np.uint8).data)
+        return digest.hexdigest()
+
+    def check_settings(self, max_bins: int | None, categorical_features: Any) -> None:
+        """Raise ValueError where an estimator asks for other bins than these."""
+        if max_bins != self.max_bins:
+            raise ValueError(
+                f"max_bins is {max_bins}, but the table was binned with max_bins={self.max_bins}; set the "
+                "one, or bin the table again."
+            )
+        if categorical_features is None or isinstance(categorical_features, str):
+            return  # what the dtypes of the table said
+        n_features = self.shape[1]
+        labels = range(n_features) if self.feature_names is None else self.feature_names
+        source = np.broadcast_to(np.float64(0), self.shape)
+        table = Table("X", "array", source, labels, self.feature_names, np.zeros(n_features, dtype=bool))
+        wanted = np.flatnonzero(resolve_categorical(categorical_features, table)).tolist()
+        if wanted != sorted(self.categories):
+            raise ValueError(
+                f"categorical_features are the columns {wanted}, but the table was binned with "
+                f"{sorted(self.categories)}; set the one, or bin the table again."
+            )
+
+    def save_binned(self, path: str | os.PathLike[str]) -> None:
+        """Save the table to one file (safetensors, no pickle); `polyleaf.load_binned` reads it.
+
+        The file appears under its name only when it is complete.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Where to. An existing file is replaced, and hands on its mode.
+
+        Raises
+        ------
+        ValueError
+            When the path is that of a device, a FIFO or the like, or names and words are beyond a limit.
+        """
+
+        def check(page: dict[str, Any], arrays: Mapping[str, Array]) -> None:
+            read_names(page, self.matrix)
+            read_values(page, self.matrix)
+
+        write_sealed(path, BINNED_FILE, self._page(), self._arrays(), check)
+
+    def _page(self) -> dict[str, Any]:
+        return page_of(
+            self.matrix,
+            self.max_bins,
+            self.feature_names,
+            self.categories,
+            self.target,
+            self.sample_weight,
+        )
+
+    def _arrays(self) -> dict[str, Array]:
+        return arrays_of(self.matrix, self.target, self.sample_weight)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_from, (self._page(), {name: np.array(one) for name, one in self._arrays().items()})
+
+    def __repr__(self) -> str:
+        rows, features = self.shape
+        beside = [] if self.target is None else ["y"]
+        beside += [] if self.sample_weight is None else ["sample_weight"]
+        more = f", with {' and '.join(beside)}" if beside else ""
+        return (
+            f"BinnedTable({rows:,} rows, {features:,} features, {self.n_bins:,} bins, {self.nbytes:,} bytes"
+            f"{more})"
+        )
+
+
+def load_binned(path: str | os.PathLike[str], *, n_jobs: int | None = None) -> BinnedTable:
+    """Load a table that ``save_binned`` wrote. The file is checked; nothing in it is executed.
+
+    It may come from a stranger: `docs/security.md` says what is checked, and which limits there are.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    n_jobs : int or None, default=None
+        Number of threads that check it, as for the estimators.
+
+    Returns
+    -------
+    BinnedTable
+        On which the same trees grow as on the one that was saved.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such file.
+    ValueError
+        When the file is not a binned table, was truncated or altered, is from a newer version of polyleaf,
+        or is beyond a limit; and for a device, a FIFO or the like.
+    """
+    parameters_of("regressor")["n_jobs"].rule.check("n_jobs", n_jobs)
+    n_threads = effective_threads(n_jobs)
+    return read_sealed(path, BINNED_FILE, lambda page, arrays: _made_from(page, arrays, n_threads))
+
+
+def _made_from(page: Mapping[str, Any], arrays: Mapping[str, Array], n_threads: int = 1) -> BinnedTable:
+    """Return the table of a page and its arrays, trusting neither."""
+    matrix = read_matrix(page, arrays, n_threads)
+    target = page.get("target")
+    kept = None if target is None else KeptTarget.read(target, arrays, matrix.n_rows)
+    return BinnedTable(
+        matrix,
+        read_max_bins(page),
+        read_names(page, matrix),
+        read_values(page, matrix),
+        kept,
+        read_weight(page, arrays, matrix.n_rows, kept),
+    )
+
+
+def _weights(
+    weight: Any, target: KeptTarget | None, n_rows: int
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the weights as they were given, checked; and with 0 for each target that was not observed."""
+    if target is None:
+        checked = None if weight is None else check_weights(weight, n_rows)
+        return checked, checked
+    y = target.values() if target.form == "sparse" else target.arrays["y"]
+    columns = range(target.n_columns) if target.names is None else target.names
+    given = check_cell_weights(weights_by_name(weight, columns, "sample_weight"), y, "sample_weight")
+    return given, set_unobserved_aside(y, given)[1]

@@ -1,0 +1,49 @@
+"""Where the rows of a shard come from: pieces of a table whose others are elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.peers.collectives import Collectives
+from polyleaf.peers.shard import Shard
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces of a table that are here, one after the other.
+
+    Attributes
+    ----------
+    peers : Collectives
+        What connects the shards.
+    number : tuple of int
+        The place of each piece among those of the whole table, ascending.
+    n_rows : tuple of int
+        Rows of each.
+    """
+
+    peers: Collectives
+    number: tuple[int, ...]
+    n_rows: tuple[int, ...]
+
+    def shard(self, kept: npt.NDArray[np.bool_] | None) -> Shard:
+        """Return which rows of the table are here; those not kept (None: all are) are not counted at all."""
+        begins = np.concatenate([[0], np.cumsum(self.n_rows)]).astype(np.int64)
+        if kept is not None:
+            before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+            begins = before[begins]
+        here = np.column_stack([np.array(self.number, dtype=np.int64), np.diff(begins)]).reshape(-1, 2)
+        everywhere = [np.frombuffer(part, dtype=np.int64) for part in self.peers.all_gather(here)]
+        sizes = np.concatenate(everywhere).reshape(-1, 2)
+        sizes = sizes[np.argsort(sizes[:, 0])]
+        first = dict(zip(sizes[:, 0].tolist(), (np.cumsum(sizes[:, 1]) - sizes[:, 1]).tolist(), strict=True))
+        filled = np.diff(begins) > 0
+        runs = [
+            (begin, first[number])
+            for begin, number, some in zip(begins[:-1].tolist(), self.number, filled, strict=True)
+            if some
+        ]
+        return Shard(self.peers, int(sizes[:, 1].sum()), np.array(runs, dtype=np.int64).reshape(-1, 2))
