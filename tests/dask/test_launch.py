@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -156,10 +157,7 @@ def test_what_is_kept_expires_when_nobody_comes_back(cluster):
     addresses = cluster.grow_to(2)
     run = Run(cluster.client, Deadlines(beat=0.25, silence=4.0, kept=0.5))
     run.launch(count_launches, shared_out(addresses))
-    until = time.monotonic() + 30
-    while cluster.left_behind(addresses):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    waited_for(lambda: cluster.left_behind(addresses) == {})
 
 
 def exchange_for_ever(rank, folder):
@@ -173,11 +171,15 @@ def exchange_for_ever(rank, folder):
         raise
 
 
-def begun(folder, n_ranks):
+def waited_for(condition):
     until = time.monotonic() + 60
-    while len(list(folder.glob("?"))) < n_ranks:
+    while not condition():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def begun(folder, n_ranks):
+    waited_for(lambda: len(list(folder.glob("?"))) == n_ranks)
 
 
 def test_ctrl_c_at_the_client_stops_all_ranks(cluster, tmp_path):
@@ -206,11 +208,26 @@ def test_tasks_that_are_cancelled_stop(cluster, tmp_path):
     threading.Thread(target=cancel).start()
     with pytest.raises(BaseException, match="cancelled"):
         launch(cluster.client, exchange_for_ever, shared_out(addresses, tmp_path), QUICK)
-    until = time.monotonic() + 30
-    while len(list(tmp_path.glob("ended ?"))) < 3:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    waited_for(lambda: len(list(tmp_path.glob("ended ?"))) == 3)
     assert cluster.left_behind(addresses) == {}
+
+
+def test_a_client_that_is_gone_leaves_nothing_behind(cluster, tmp_path):
+    addresses = cluster.grow_to(2)
+    other = Client(cluster.client.scheduler.address, set_as_default=False)
+    deadlines = Deadlines(beat=0.25, silence=4.0, kept=0.5)
+
+    def one():
+        with contextlib.suppress(Exception):  # whatever a client that was closed says
+            launch(other, exchange_for_ever, shared_out(addresses, tmp_path), deadlines)
+
+    thread = threading.Thread(target=one)
+    thread.start()
+    begun(tmp_path, 2)
+    other.close()
+    waited_for(lambda: len(list(tmp_path.glob("ended ?"))) == 2)
+    waited_for(lambda: cluster.left_behind(addresses) == {})
+    thread.join()
 
 
 def test_workers_may_be_threads_of_one_process():
