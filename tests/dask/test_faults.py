@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -41,11 +42,8 @@ def exchange_until_it_fails(rank, shard):
         for turn in range(10**6):
             exchange.exchange([b"x" * 20_000] * exchange.size)
             if turn == 5 and exchange.rank == culprit:
-                if how == "leaves":
-                    worker = get_worker()
-                    worker.loop.add_callback(worker.close, reason="test")
-                    time.sleep(1)
-                else:
+                (folder / "now").write_text("")
+                if how != "retired":
                     os.kill(os.getpid(), how)
     except Exception as error:
         (folder / str(exchange.rank)).write_text(f"{type(error).__name__}: {error}")
@@ -61,12 +59,19 @@ def rank_and_launches(rank, shard):
 
 @pytest.mark.parametrize("culprit", [0, 2])
 @pytest.mark.parametrize(
-    "how", [signal.SIGKILL, signal.SIGSTOP, "leaves"], ids=["killed", "stopped", "leaves"]
+    "how", [signal.SIGKILL, signal.SIGSTOP, "retired"], ids=["killed", "stopped", "retired"]
 )
 def test_all_others_hear_of_a_lost_worker_and_go_on(cluster, tmp_path, culprit, how):
     addresses = cluster.grow_to(3)
     pid = cluster.pid(addresses[culprit])
     others = [address for address in addresses if address != addresses[culprit]]
+
+    def retire():
+        waited_for((tmp_path / "now").exists)
+        cluster.client.retire_workers([addresses[culprit]])
+
+    if how == "retired":
+        threading.Thread(target=retire).start()
     start = time.monotonic()
     with Run(cluster.client, QUICK) as run:
         with pytest.raises(PeerLost) as caught:
