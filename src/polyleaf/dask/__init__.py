@@ -4,3 +4,7 @@ try:
     import distributed as _distributed  # noqa: F401
 except ImportError as error:
     raise ImportError('polyleaf.dask needs Dask: pip install "polyleaf[dask]"') from error
+
+from polyleaf.dask.estimators import DaskPolyleafClassifier, DaskPolyleafRegressor
+
+__all__ = ["DaskPolyleafClassifier", "DaskPolyleafRegressor"]

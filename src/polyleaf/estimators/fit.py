@@ -53,7 +53,7 @@ def train_on(
     TrainingResult
         Also of a run that Ctrl-C or a callback ended, with the error.
     """
-    measured = _evaluations(problem, evals)
+    measured = evaluations(problem, evals)
 
     @cache
     def note() -> CheckpointNote:
@@ -79,7 +79,7 @@ def train_on(
     )
 
 
-def _evaluations(problem: Problem, evals: Sequence[EvalInput]) -> list[Dataset]:
+def evaluations(problem: Problem, evals: Sequence[EvalInput]) -> list[Dataset]:
     """Return the evaluation sets, on which all metrics can be measured."""
     read = [problem.evaluation(given) for given in evals]
     for data, given in zip(read, evals, strict=True):

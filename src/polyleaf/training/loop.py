@@ -45,6 +45,7 @@ class TrainingResult:
     error: BaseException | None = None
 
 
+RoundsDone = list[list[tuple[Tree, int]]]  # the trees of each round, with their first outputs
 SaveCheckpoint = Callable[[str | os.PathLike[str], TrainingResult], None]
 
 
@@ -57,6 +58,8 @@ def train(
     callbacks: Sequence[Any] = (),
     initial: Forest | None = None,
     save: SaveCheckpoint | None = None,
+    matrix: BinnedMatrix | None = None,
+    done: RoundsDone | None = None,
 ) -> TrainingResult:
     """Boost trees on `data`, measuring `metrics` on `evals` after each round.
 
@@ -74,8 +77,13 @@ def train(
         them: the rounds to come are those that a run of all rounds would do.
     save : callable or None
         Writes a checkpoint.
+    matrix : BinnedMatrix or None
+        The table of `data` as bins; None: it is made before the first round.
+    done : list or None
+        The rounds of this very run that were done before, all or none of which counts once it is in the list;
+        those to come are added to it.
     """
-    run = Run(data, evals, loss, metrics, settings, initial)
+    run = Run(data, evals, loss, metrics, settings, initial, matrix, done)
 
     def result(state: TrainingState, error: BaseException | None = None) -> TrainingResult:
         last = run.n_rounds - 1
@@ -175,10 +183,8 @@ class Run:
 
     Parameters
     ----------
-    data, evals, loss, metrics, settings, initial
+    data, evals, loss, metrics, settings, initial, matrix, done
         As of :func:`train`.
-    matrix : BinnedMatrix or None
-        The table of `data` as bins; None: it is made before the first round.
 
     Attributes
     ----------
@@ -195,6 +201,7 @@ class Run:
         settings: Settings,
         initial: Forest | None = None,
         matrix: BinnedMatrix | None = None,
+        done: RoundsDone | None = None,
     ) -> None:
         self._peers = data.peers
         with summed_over(self._peers):
@@ -224,7 +231,7 @@ class Run:
         self._initial = initial
         self._matrix = matrix
         self._prepared = False
-        self._rounds: list[list[tuple[Tree, int]]] = []
+        self._rounds: RoundsDone = [] if done is None else done
         self.history = self._monitor.history
 
     @property
@@ -235,14 +242,23 @@ class Run:
     def begin(self) -> None:
         """Measure the rounds that the forest began with."""
         with summed_over(self._peers):
-            if self._initial is not None:
-                self._monitor.replay(self._initial)
+            before = self._before()
+            if before is not None:
+                self._monitor.replay(before)
+
+    def _before(self) -> Forest | None:
+        """Return the trees that the scores begin with."""
+        done = [tree for trees_of_round in self._rounds for tree in trees_of_round]
+        if not done:
+            return self._initial
+        forest = self._trainer.forest_of(done)
+        return forest if self._initial is None else self._initial.followed_by(forest)
 
     def step(self, learning_rate: float) -> None:
         """Do one round."""
         with summed_over(self._peers):
             if not self._prepared:
-                self._trainer.prepare(self._matrix, self._initial)
+                self._trainer.prepare(self._matrix, self._before())
                 self._prepared = True
             grown = self._trainer.round(self.n_rounds, learning_rate)
             if self.history:

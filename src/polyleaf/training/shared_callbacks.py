@@ -25,6 +25,7 @@ class SharedCallbacks:
     def __init__(self, peers: Collectives, callbacks: Sequence[Any]) -> None:
         self._peers = peers
         self._calls = CallbackList(callbacks if peers.rank == 0 else [])
+        self._ended = False
 
     def before_training(self, state: TrainingState) -> None:
         """Let them look at `state` before anything is done."""
@@ -46,7 +47,9 @@ class SharedCallbacks:
         failed = self._calls.after_training(state)
         if failed is not None:
             raise failed.error
-        self._agreed(True, state)
+        # After an error the others are elsewhere.
+        if self._ended or state.n_done == state.n_rounds:
+            self._agreed(True, state)
 
     def _called(self, method: str, state: TrainingState) -> bool:
         try:
@@ -60,4 +63,5 @@ class SharedCallbacks:
         ends, rate, best = json.loads(bytes(self._peers.all_gather(said)[0]))
         state.learning_rate = rate
         state.best_iteration = best
-        return bool(ends)
+        self._ended = bool(ends)
+        return self._ended
