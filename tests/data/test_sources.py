@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -367,3 +368,32 @@ def test_all_columns_may_be_categories() -> None:
     assert (
         PolyleafRegressor(**SMALL).fit(cut([TABLE[CATEGORIES[1:]], TABLE["price"]], [9])).n_features_in_ == 1
     )
+
+
+@pytest.mark.parametrize("kind", ["files", "batches"])
+def test_the_table_is_never_in_memory(kind: str, tmp_path: Path) -> None:
+    """What NumPy holds at its peak is a small part of it; codes are a byte a cell, and the core's."""
+    n_rows, n_columns, n_parts = 20_000, 60, 10
+
+    def part(number: int) -> tuple[Any, Any]:
+        X = np.random.default_rng(number).normal(size=(n_rows // n_parts, n_columns))
+        return X, X[:, :2].sum(axis=1)
+
+    source: Any = Batches(lambda: map(part, range(n_parts)))
+    y = None
+    if kind == "files":
+        source, y = tmp_path / "data", "y"
+        source.mkdir()
+        for number in range(n_parts):
+            X, target = part(number)
+            columns = {f"x{j}": X[:, j] for j in range(n_columns)} | {"y": target}
+            pq.write_table(pa.table(columns), source / f"{number}.parquet")
+    model = PolyleafRegressor(**SMALL)
+    tracemalloc.start()
+    try:
+        model.fit(source, y)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert model.n_features_in_ == n_columns
+    assert peak < n_rows * n_columns * 8 / 3
