@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairs import FEATURES as FEATURES_OF_PAIRS
+from pairs import KINDS as KINDS_OF_TARGETS
+from pairs import case_of, fitted, refusals
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.callbacks import Checkpoint
 from polyleaf.data import memory
@@ -373,7 +377,7 @@ def test_all_columns_may_be_categories() -> None:
 @pytest.mark.parametrize("kind", ["files", "batches"])
 def test_the_table_is_never_in_memory(kind: str, tmp_path: Path) -> None:
     """What NumPy holds at its peak is a small part of it; codes are a byte a cell, and the core's."""
-    n_rows, n_columns, n_parts = 20_000, 60, 10
+    n_rows, n_columns, n_parts = 20_000, 60, 3 if kind == "files" else 10
 
     def part(number: int) -> tuple[Any, Any]:
         X = np.random.default_rng(number).normal(size=(n_rows // n_parts, n_columns))
@@ -397,3 +401,22 @@ def test_the_table_is_never_in_memory(kind: str, tmp_path: Path) -> None:
         tracemalloc.stop()
     assert model.n_features_in_ == n_columns
     assert peak < n_rows * n_columns * 8 / 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "feature"),
+    [
+        (kind, name)
+        for kind in KINDS_OF_TARGETS
+        for name in FEATURES_OF_PAIRS
+        if kind in FEATURES_OF_PAIRS[name].kinds and not refusals(kind, name)
+    ],
+)
+def test_every_feature_of_training(kind: str, feature: str, tmp_path: Path) -> None:
+    """Sampling, sketches, constraints, losses, weights: none looks at where rows came from."""
+    case = case_of(kind, feature)
+    case.params["n_estimators"] = 3
+    parts = [case.X, case.y] if case.sample_weight is None else [case.X, case.y, case.sample_weight]
+    batches = cut(parts, [7, 150], case.X.shape[0])
+    streamed = replace(case, X=batches, y=None, sample_weight=None)
+    assert file_of(fitted(streamed), tmp_path) == file_of(fitted(case), tmp_path)

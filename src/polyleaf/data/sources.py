@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse
 
@@ -22,7 +23,7 @@ _RE_ITERABLE = (
     "it can be gone through only once; pass something that can be gone through again: a list, or an object "
     "of a class whose __iter__ returns a new generator each time"
 )
-# What NumPy makes an array of, and what holds no rows in any order.
+# What NumPy or a library of frames makes a table of.
 _ARRAY_METHODS = ("__array__", "__array_interface__", "__cuda_array_interface__", "__dataframe__")
 
 
@@ -34,7 +35,7 @@ def source_kind(X: Any) -> SourceKind | None:
         return "path"
     if is_dataset(X):
         return "dataset"
-    if type(X).__module__.startswith("polars.") and type(X).__name__ == "LazyFrame":
+    if nw.dependencies.is_polars_lazyframe(X):
         return "lazy frame"
     return "batches" if _is_batches(X) else None
 
