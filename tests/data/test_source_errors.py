@@ -19,7 +19,8 @@ import pytest
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.data import memory
-from polyleaf.data.parquet_source import ParquetSource, Wanted
+from polyleaf.data.parquet_source import ParquetSource
+from polyleaf.data.wanted_columns import Wanted
 from streams import ARROW, NUMBERS, SMALL, TABLE, Batches, N, cut, write
 
 pytestmark = pytest.mark.cpu_only("what is said of input on any device")

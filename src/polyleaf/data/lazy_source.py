@@ -12,7 +12,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from polyleaf.data.parquet_source import ParquetSource, Wanted, import_pyarrow_dataset
+from polyleaf.data.parquet_source import ParquetSource, import_pyarrow_dataset
+from polyleaf.data.wanted_columns import Wanted
 
 _ROW_GROUP_ROWS = 1 << 17
 

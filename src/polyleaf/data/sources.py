@@ -14,9 +14,10 @@ import scipy.sparse
 from polyleaf.data.batch_source import BatchSource
 from polyleaf.data.inputs import EvalInput
 from polyleaf.data.lazy_source import open_lazy_frame
-from polyleaf.data.parquet_source import ParquetSource, Wanted, parquet_dataset
+from polyleaf.data.parquet_source import ParquetSource, parquet_dataset
 from polyleaf.data.source import Source, is_dataset, is_path
 from polyleaf.data.tables import frame_kind
+from polyleaf.data.wanted_columns import Wanted
 
 SourceKind = Literal["path", "dataset", "lazy frame", "batches"]
 _RE_ITERABLE = (
