@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +78,9 @@ def test_targets(kind: str, weight: str | None, tmp_path: Path) -> None:
     source, library = sources(tmp_path)[kind]
     make = lambda: PolyleafRegressor(**SMALL, categorical_features="auto")  # noqa: E731
     streamed = make().fit(source, ["price", "cost"], weight)
-    X, y = as_library(TABLE[FEATURES], library), as_library(TABLE[["price", "cost"]], library)
-    if weight is None:  # all other columns are features
-        X = as_library(TABLE.drop(columns=["price", "cost"]), library)
+    used = ["price", "cost"] if weight is None else ["price", "cost", weight]
+    X, y = as_library(TABLE.drop(columns=used), library), as_library(TABLE[["price", "cost"]], library)
     plain = make().fit(X, y, None if weight is None else TABLE[weight])
-    if weight is not None:
-        others = ["grade", "hit", "hot"]
-        X = as_library(TABLE[[*FEATURES, *others]], library)
-        plain = make().fit(X, y, TABLE[weight])
     assert file_of(streamed, tmp_path) == file_of(plain, tmp_path)
     assert streamed.target_names_.tolist() == ["price", "cost"]
 
@@ -98,10 +94,8 @@ def test_one_target_and_arrays(kind: str, tmp_path: Path) -> None:
     X = as_library(TABLE[NUMBERS], library)
     plain = PolyleafRegressor(**SMALL).fit(X, TABLE["price"])
     assert streamed.target_names_.tolist() == ["price"]
-    assert streamed._coding.frame == library
-    assert streamed._coding.ndim == 1
-    assert file_of(streamed, tmp_path).replace(library.encode(), b"") != b""
-    assert np.array_equal(streamed.predict(X), plain.predict(X))
+    plain._coding = replace(plain._coding, frame=library)  # a column of pyarrow has no name of its own
+    assert file_of(streamed, tmp_path) == file_of(plain, tmp_path)
     named = source.select(NUMBERS) if kind == "lazy" else ds.dataset(table.select(NUMBERS))
     values, weight = TABLE["price"].to_numpy(), TABLE["w"].to_numpy()
     streamed = PolyleafRegressor(**SMALL).fit(named, values, weight)
@@ -128,12 +122,10 @@ def test_classes_labels_and_mixed(kind: str, tmp_path: Path) -> None:
     assert file_of(labels, tmp_path) == file_of(plain, tmp_path)
 
     classes = PolyleafClassifier(**SMALL).fit(source, "grade")
-    y = TABLE["grade"] if library == "pyarrow" else as_library(TABLE[["grade"]], library)["grade"]
-    plain = PolyleafClassifier(**SMALL).fit(rest["grade"], y)
+    plain = PolyleafClassifier(**SMALL).fit(rest["grade"], TABLE["grade"])
+    plain._coding = replace(plain._coding, frame=library)
     assert classes.classes_.tolist() == ["bad", "fair", "good"]
-    assert np.array_equal(classes.predict_proba(rest["grade"]), plain.predict_proba(rest["grade"]))
-    if library == "polars":
-        assert file_of(classes, tmp_path) == file_of(plain, tmp_path)
+    assert file_of(classes, tmp_path) == file_of(plain, tmp_path)
 
     groups = {
         "price": "regression",
