@@ -20,7 +20,7 @@ from polyleaf.params.table import validate_params
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.current import summed_over
 from polyleaf.peers.gather import gather_notes
-from polyleaf.training.loop import RoundsDone, train
+from polyleaf.training.loop import Beginning, RoundsDone, train
 from polyleaf.training.shared_callbacks import SharedCallbacks
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def train_shard(prepared: PreparedShard, peers: Collectives, done: RoundsDone) -
             problem.metrics,
             problem.settings,
             [shared],
-            matrix=prepared.matrix,
-            done=done,
+            Beginning(matrix=prepared.matrix, done=done),
         )
         if result.error is not None:
             raise result.error
