@@ -30,6 +30,7 @@ PYTHON_ROOMS = (
     "training",
     "callbacks",
     "estimators",
+    "dask",
     "paper",
     "cli",
 )

@@ -31,6 +31,17 @@ def test_tools_of_pre_commit_are_those_of_the_tests():
     assert all(one == f"{one.split('==')[0]}=={known[one.split('==')[0]]}" for one in tools), tools
 
 
+def test_the_tested_version_of_dask_is_written_down():
+    """And the oldest one: more of it is used than its documentation promises."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = project["project"]["optional-dependencies"]["dask"]
+    known = (ROOT / "tests/constraints.txt").read_text().splitlines()
+    comms = (ROOT / "src/polyleaf/dask/comms.py").read_text(encoding="utf-8")
+    ((tested, oldest),) = re.findall(r"Tested with dask and distributed ([\d.]+), and with ([\d.]+):", comms)
+    assert {f"dask=={tested}", f"distributed=={tested}"} <= set(known)
+    assert [one.split(">=")[1] for one in needed] == [oldest, oldest]
+
+
 def test_dependencies_have_upper_bounds():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     needed = [*project["build-system"]["requires"], *project["project"]["dependencies"]]

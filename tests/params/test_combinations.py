@@ -18,14 +18,18 @@ import scipy.sparse
 
 from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv
 from polyleaf.callbacks import Checkpoint, EarlyStopping
-from polyleaf.data.inputs import table_numbers
+from polyleaf.data.inputs import EvalInput, table_numbers
 from polyleaf.data.tables import Table
+from polyleaf.estimators.shards import fit_shard
 from polyleaf.gpu import runtime
 from polyleaf.params import options
 from polyleaf.params.combinations import COMBINATIONS, Refused, check
 from polyleaf.params.options import Option
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import PARAMETERS, parameters_of
+from polyleaf.peers.collectives import Collectives
+from polyleaf.peers.local import run_local
+from polyleaf.peers.pieces import Pieces
 
 pytestmark = pytest.mark.cpu_only("what is said on any device")
 
@@ -60,6 +64,15 @@ def classifier(y: Any, **params: Any) -> Any:
 
 def sparse_labels(**params: Any) -> Any:
     return classifier(SPARSE, **CLIPPED | params)
+
+
+def in_shards(estimator: Any, y: Any = TARGETS, table: Any = X) -> Any:
+    def fit(exchange: Any) -> Any:
+        pieces = Pieces(Collectives(exchange), (0,), (60,))
+        given = EvalInput("training", table, y, None, "X", "y", "sample_weight", pieces)
+        return fit_shard(estimator.set_params(**SMALL), given, [], 1)
+
+    return lambda: run_local(1, fit)
 
 
 class OnDevice:
@@ -188,6 +201,17 @@ REFUSED: dict[str, Callable[[], object]] = {
     "cuda, colsample_bylevel": regressor(device="cuda", colsample_bylevel=0.5),
     "cuda, colsample_bynode": regressor(device="cuda", colsample_bynode=0.5),
     "cuda, streamed X": lambda: PolyleafRegressor(device="cuda").fit("folder", "price"),
+    "cuda, shards": in_shards(PolyleafRegressor(device="cuda")),
+    "shards, sparse labels": in_shards(
+        PolyleafClassifier(objective="clipped_squared_error", sparse_leaves=2),
+        scipy.sparse.csr_array(LABELS),
+    ),
+    "shards, full Hessian": in_shards(PolyleafClassifier(hessian="exact"), CLASSES),
+    "shards, gradient-based sampling": in_shards(
+        PolyleafRegressor(subsample=0.5, sampling_method="gradient_based")
+    ),
+    "shards, sparse X": in_shards(PolyleafRegressor(), TARGETS, scipy.sparse.csr_array(X)),
+    "shards, callable objective": in_shards(PolyleafRegressor(objective=lambda y, raw: (raw - y, 1.0))),
     "cuda, many bins": regressor(device="cuda", max_bins=256),
     "CuPy X, cpu": lambda: fitted("targets").predict(OnDevice()),
     "CuPy X, categories": lambda: table_numbers(

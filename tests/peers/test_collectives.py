@@ -55,14 +55,14 @@ def test_sums_are_made_in_the_order_of_ranks():
 
 
 @settings(max_examples=25, deadline=None)
-@given(size=st.integers(1, 4), bits=st.integers(0, 29), seed=st.integers(0, 2**32 - 1))
-def test_owners_get_the_sums_of_their_parts(size, bits, seed):
+@given(size=st.integers(1, 4), bits=st.integers(0, 28), seed=st.integers(0, 2**32 - 1), packed=st.booleans())
+def test_owners_get_the_sums_of_their_parts(size, bits, seed, packed):
     random = np.random.default_rng(seed)
     shapes = [(int(random.integers(0, 4)), int(random.integers(0, 900)), 3) for _ in range(size)]
     given_ = [
         [random.integers(-(2**bits), 2**bits, shape, dtype=np.int32) for shape in shapes] for _ in range(size)
     ]
-    sums = run_local(size, lambda exchange: Collectives(exchange).scatter_sums(given_[exchange.rank]))
+    sums = run_local(size, lambda exchange: Collectives(exchange, packed).scatter_sums(given_[exchange.rank]))
     for owner, total in enumerate(sums):
         np.testing.assert_array_equal(total, sum(parts[owner] for parts in given_))
 
@@ -126,3 +126,13 @@ def test_what_is_sent_is_counted():
         return peers.n_exchanges, peers.bytes_sent
 
     assert set(run_local(3, one)) == {(3, 2 * 4 + 2 * 80_000 + 2 * 80_000)}
+
+
+@pytest.mark.parametrize(("packed", "n_bytes"), [(True, 4 + 3200 * 3 // 8), (False, 3200 * 4)])
+def test_packed_parts_are_smaller(packed, n_bytes):
+    def one(exchange):
+        peers = Collectives(exchange, packed)
+        peers.scatter_sums([np.full(3200, 3, dtype=np.int32)] * 2)
+        return peers.bytes_sent
+
+    assert run_local(2, one) == [n_bytes, n_bytes]

@@ -7,7 +7,6 @@ memory layout, without a copy.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -26,7 +25,7 @@ from polyleaf.data.exact_integers import (
     refuse_inexact_columns,
 )
 from polyleaf.data.remedies import IN_X
-from polyleaf.data.source import Source
+from polyleaf.data.source import Source, is_dataset, is_path
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import place_of_infinity, read_sparse, refuse_empty
 from polyleaf.data.tables import (
@@ -42,6 +41,8 @@ from polyleaf.data.tables import (
 )
 from polyleaf.params.combinations import refused
 from polyleaf.params.situation import Situation
+from polyleaf.peers.gather import any_shard, gather_notes
+from polyleaf.peers.pieces import Pieces
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -108,10 +109,10 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
         table = Table(name, "sparse", matrix, range(n_columns), None, np.zeros(n_columns, dtype=bool))
     elif is_device_array(X):
         table = _device_table(estimator, X, name, min_rows)
-    elif isinstance(X, str | os.PathLike):
+    elif is_path(X) or is_dataset(X):
         raise TypeError(
-            f"{name}: {str(X)!r:.200} is a path; fit, predict and predict_proba read Parquet files, but here "
-            "a table in memory is needed."
+            f"{name}: {X!r:.200} is read from files by fit, predict and predict_proba alone; here a table in "
+            "memory is needed."
         )
     else:
         array = _validated_array(estimator, X, reset=reset, name=name, min_rows=min_rows)
@@ -343,7 +344,7 @@ def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> F
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(f"{name} must be finite and >= 0; got {weights[row]} in row {row}.")
-    if not weights.any():
+    if not any_shard(bool(weights.any())):
         raise ValueError(f"{name} is zero in all rows; at least one weight must be greater than 0.")
     return check_total(weights, name)
 
@@ -353,7 +354,7 @@ def check_total(weights: FloatArray | None, name: str) -> FloatArray | None:
     if weights is None:
         return None
     with np.errstate(over="ignore"):
-        total = weights.sum()
+        total = sum(gather_notes(float(weights.sum())))
     if not 1 / _LARGEST_TOTAL <= total <= _LARGEST_TOTAL:
         raise ValueError(
             f"{name} is too large or too small: the weights sum to {total}, allowed is "
@@ -390,7 +391,10 @@ def as_float64(values: object, name: str) -> FloatArray:
 
 @dataclass(frozen=True)
 class EvalInput:
-    """One evaluation set as the user gave it, with the names for errors and for ``evals_result_``."""
+    """One evaluation set as the user gave it, with the names for errors and for ``evals_result_``.
+
+    Of a table that is in several shards, `pieces` says which parts of it these rows are.
+    """
 
     name: str
     X: object
@@ -399,6 +403,7 @@ class EvalInput:
     X_name: str
     y_name: str
     weight_name: str
+    pieces: Pieces | None = None
 
 
 def read_eval_sets(

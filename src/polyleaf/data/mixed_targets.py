@@ -64,7 +64,7 @@ class TargetColumns:
         parts = [
             np.where(self.observed[name], 0.0, np.nan)[:, np.newaxis]
             if name in self.observed
-            else values.reshape(len(values), -1)
+            else (values if values.ndim == 2 else values[:, np.newaxis])
             for name, values in self.of_group.items()
         ]
         return np.hstack(parts).astype(np.float64)
@@ -354,7 +354,8 @@ def _read_classes(column: Any, name: str) -> tuple[Array, Mask]:
     else:  # without nulls first, which change the dtype of a column
         series: nw.Series[Any] = column_series(column, kind)
         seen = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
-        observed = column_values(series.filter(seen.tolist()).to_native(), kind, name)
+        present = series.filter(seen.tolist()) if len(seen) > 0 else series
+        observed = column_values(present.to_native(), kind, name)
     there = ~missing_labels(observed)
     if there.all() and seen.all():
         return observed, seen

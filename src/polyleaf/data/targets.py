@@ -21,11 +21,12 @@ from polyleaf.data.exact_integers import refuse_inexact, refuse_inexact_columns
 from polyleaf.data.inputs import Array, FloatArray, as_float64
 from polyleaf.data.remedies import IN_Y
 from polyleaf.data.sparse_formats import compressed
+from polyleaf.data.sums import row_count
 from polyleaf.data.tables import FrameKind, is_missing, objects_as_numbers, plain_array
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.params.objectives import TargetKind
 from polyleaf.params.wording import TargetWords, shown, some_of
-from polyleaf.peers.gather import gather_values
+from polyleaf.peers.gather import gather_notes
 
 # Sums and differences of targets stay within float64.
 _LARGEST_TARGET = 1e300
@@ -192,7 +193,8 @@ def read_targets(y: object, n_rows: int, name: str = "y", columns: Sequence[Any]
     _refuse_missing_argument(y, name)
     targets = _measurements(y, name, columns)
     check_shape(targets, n_rows, name)
-    if targets.min() >= -_LARGEST_TARGET and targets.max() <= _LARGEST_TARGET:  # False for a NaN
+    least, most = targets.min(initial=0), targets.max(initial=0)  # NaN where any is
+    if least >= -_LARGEST_TARGET and most <= _LARGEST_TARGET:
         return targets
     too_large = np.abs(targets) > _LARGEST_TARGET
     if too_large.any():
@@ -310,7 +312,7 @@ def check_shape(y: Array, n_rows: int, name: str) -> None:
 
 def refuse_no_rows(n_rows: int, name: str) -> None:
     """Raise ValueError where y, of as many rows as its X, has none."""
-    if n_rows == 0:
+    if row_count(range(n_rows)) == 0:  # of all shards
         raise ValueError(f"{name} has no rows, nor has its X; both must have at least one.")
 
 
@@ -437,17 +439,22 @@ def _whole_floats(labels: Array, name: str) -> Array:
 
 
 def _sorted_classes(labels: Array) -> Array:
-    if labels.dtype.kind == "O":  # sorting Python strings row by row is slow; there are few distinct ones
-        classes = np.empty(len(distinct := sorted(gather_values(set(labels.tolist())))), dtype=object)
+    # Sorting Python strings row by row is slow; there are few distinct ones.
+    own = sorted(set(labels.tolist())) if labels.dtype.kind == "O" else np.unique(labels).tolist()
+    shards = [note for note in gather_notes([labels.dtype.str, own]) if note[1]]  # those that have labels
+    distinct = sorted({label for _, some in shards for label in some})
+    if shards[0][0] == "|O":
+        classes = np.empty(len(distinct), dtype=object)
         classes[:] = distinct
         return classes
-    distinct = sorted(gather_values(np.unique(labels).tolist()))
-    # A width of its own, not that of the longest label of some larger table.
-    return np.array(distinct, dtype=None if labels.dtype.kind == "U" else labels.dtype)
+    # Text has a width of its own, not that of the longest label of some larger table.
+    return np.array(distinct, dtype=None if "U" in shards[0][0] else shards[0][0])
 
 
 def _codes(labels: Array, classes: Array, name: str) -> npt.NDArray[np.int32]:
     """Return the position of each label in the sorted classes."""
+    if len(labels) == 0:  # of no known type
+        return np.empty(0, dtype=np.int32)
     texts = "UO"
     if (labels.dtype.kind in texts) != (classes.dtype.kind in texts):
         raise ValueError(

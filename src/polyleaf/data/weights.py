@@ -22,6 +22,7 @@ from polyleaf.data.targets import TargetCoding
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.situation import Situation
 from polyleaf.params.wording import shown, some_of
+from polyleaf.peers.gather import any_shard
 
 Cells = npt.NDArray[np.float32]
 
@@ -178,13 +179,9 @@ def check_cell_weights(weight: object, y: Array, name: str) -> FloatArray | None
 
 def set_unobserved_aside(y: Array, weight: FloatArray | None) -> tuple[Array, FloatArray | None]:
     """Give missing targets (NaN) the weight 0, and cells of weight 0 the target 0, whatever they held."""
-    if scipy.sparse.issparse(y) or y.dtype.kind != "f":
-        missing = None
-    else:
-        missing = np.isnan(y)
-        if not largest(missing, None):  # of any shard: all have weights of the same shape
-            missing = None
-    if missing is not None:
+    may_be_missing = not scipy.sparse.issparse(y) and y.dtype.kind == "f"
+    if any_shard(may_be_missing and bool(np.isnan(y).any())):  # all shards have weights of the same shape
+        missing = np.isnan(y) if may_be_missing else np.zeros(y.shape, dtype=bool)
         if weight is None:
             weight = np.ones(y.shape)
         elif weight.ndim < y.ndim:

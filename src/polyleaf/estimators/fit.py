@@ -17,7 +17,7 @@ from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
 from polyleaf.training.callbacks import all_callbacks
 from polyleaf.training.continuation import Start
-from polyleaf.training.loop import TrainingResult, train
+from polyleaf.training.loop import Beginning, TrainingResult, train
 
 
 def callbacks_of(params: Mapping[str, Any], evals: Sequence[EvalInput]) -> list[Any]:
@@ -53,7 +53,7 @@ def train_on(
     TrainingResult
         Also of a run that Ctrl-C or a callback ended, with the error.
     """
-    measured = _evaluations(problem, evals)
+    measured = evaluations(problem, evals)
 
     @cache
     def note() -> CheckpointNote:
@@ -74,12 +74,12 @@ def train_on(
         problem.metrics,
         problem.settings,
         callbacks,
-        initial=None if start is None else start.forest,
+        Beginning(None if start is None else start.forest),
         save=save,
     )
 
 
-def _evaluations(problem: Problem, evals: Sequence[EvalInput]) -> list[Dataset]:
+def evaluations(problem: Problem, evals: Sequence[EvalInput]) -> list[Dataset]:
     """Return the evaluation sets, on which all metrics can be measured."""
     read = [problem.evaluation(given) for given in evals]
     for data, given in zip(read, evals, strict=True):

@@ -119,7 +119,8 @@ class RowReader:
     def _read_table(self, given: EvalInput, *, reset: bool) -> Table:
         """Return X with its names, which the estimator takes, or which are held against those it has."""
         if not isinstance(given.X, BinnedTable):
-            return read_table(self._estimator, given.X, reset=reset, name=given.X_name)
+            least = 1 if given.pieces is None else 0  # other shards may have some
+            return read_table(self._estimator, given.X, reset=reset, name=given.X_name, min_rows=least)
         if not reset:
             raise TypeError(f"{given.X_name} is a BinnedTable, whose cut points are its own; pass its rows.")
         table = given.X.columns()
@@ -185,7 +186,8 @@ class Problem:
             target = self.coding.named(reader.targets.take_apart(given.y, given.y_name), given.y_name)
             rows = reader.read(given, target, reset=False)
         weights = Weights.of(self.loss.output_weights(rows.weight))
-        return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights)
+        shard = None if given.pieces is None else given.pieces.shard(rows.kept)
+        return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights, shard)
 
     def fitted(self, result: TrainingResult) -> FittedModel:
         """Return the model that the rounds of a run are."""
@@ -246,6 +248,8 @@ def read_problem(
             sparse_labels=scipy.sparse.issparse(rows.y),
             categorical=bool(features.categories),
             interaction=interaction is not None,
+            shards=given.pieces is not None,
+            table="sparse" if given.pieces is not None and scipy.sparse.issparse(rows.X) else None,
         )
     )
     settings = make_settings(params, coding, loss.name, features, interaction)
@@ -253,7 +257,8 @@ def read_problem(
     _check_signs_of_categories(settings.monotone, features, params)
     codes = coding.encode(rows.y)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
-    data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)))
+    shard = None if given.pieces is None else given.pieces.shard(rows.kept)
+    data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)), shard)
     if isinstance(given.X, BinnedTable):
         check_weights_of_cuts(given.X, data.weights.row, rows.kept)
     loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)

@@ -41,7 +41,7 @@ def label_propensities(y: object, a: float = _A, b: float = _B) -> FloatArray:
     array([0.68 , 0.391])
     """
     labels: Any = y.tocsr() if scipy.sparse.issparse(y) else np.asarray(y)  # type: ignore[attr-defined]
-    if labels.ndim != 2 or labels.shape[0] == 0:
+    if labels.ndim != 2 or row_count(range(labels.shape[0])) == 0:
         raise ValueError(f"y has shape {labels.shape}; it must have rows, and a column per label.")
     count = column_sums(np.atleast_2d(np.asarray((labels == 1).sum(axis=0), dtype=np.float64)))
     return _propensities(count, row_count(range(labels.shape[0])), a, b)

@@ -443,6 +443,36 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "max_depth and max_leaves are both None; one of them must bound the trees.",
     ),
     Exclusion(
+        "shards, sparse labels",
+        options.SHARDS,
+        options.SPARSE_LABELS,
+        "their gradients are summed node by node, in one place",
+    ),
+    Exclusion(
+        "shards, full Hessian",
+        options.SHARDS,
+        options.FULL_HESSIAN,
+        "the matrices of a leaf are summed in one place",
+    ),
+    Exclusion(
+        "shards, gradient-based sampling",
+        options.SHARDS,
+        options.GRADIENT_SAMPLING,
+        "the norms of all rows are sorted in one place",
+    ),
+    Exclusion(
+        "shards, sparse X",
+        options.SHARDS,
+        options.SPARSE_TABLE,
+        "the distinct values of columns are exchanged from dense tables",
+    ),
+    Exclusion(
+        "shards, callable objective",
+        options.SHARDS,
+        options.CALLABLE_OBJECTIVE,
+        "a function that looks at several rows would see those of one shard only",
+    ),
+    Exclusion(
         "cuda, sparse labels",
         options.CUDA,
         options.SPARSE_LABELS,
@@ -505,6 +535,7 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.STREAMED_TABLE,
         "its codes are made by the CPU, some columns at a time",
     ),
+    Exclusion("cuda, shards", options.CUDA, options.SHARDS, "the CPU alone sums histograms over shards"),
     Exclusion("cuda, many bins", options.CUDA, options.MANY_BINS, "the code of a cell is a byte"),
     Exclusion(
         "CuPy X, cpu",

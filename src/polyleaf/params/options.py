@@ -197,6 +197,10 @@ OTHER_WEIGHTS = Option(
     lambda s: s.other_weights,
     "weights of rows that it was not binned with",
 )
+SHARDS = Option("rows in several shards", lambda s: s.shards, plural=True)
+CALLABLE_OBJECTIVE = Option(
+    "a callable `objective`", lambda s: callable(s.params.get("objective")), "a callable objective"
+)
 SPARSE_LABELS = Option("sparse labels", lambda s: s.sparse_labels, "a sparse y")
 CELL_WEIGHTS = Option("`sample_weight` of cells", lambda s: s.cell_weights)
 CLASS_WEIGHT = Option("`class_weight`", _is_set("class_weight"))

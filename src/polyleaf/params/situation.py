@@ -55,6 +55,8 @@ class Situation:
         Name of a metric that takes no weights.
     weighted : bool
         Whether rows to be measured have weights or missing targets.
+    shards : bool
+        Whether the rows are in several shards.
     going_on : tuple of str
         All that asks for trees to go on from.
     first_score : bool
@@ -90,6 +92,7 @@ class Situation:
     n_early_stopping: int = 0
     blind_metric: str | None = None
     weighted: bool = False
+    shards: bool = False
     going_on: tuple[str, ...] = ()
     first_score: bool = False
     checkpoint: bool = False

@@ -30,6 +30,9 @@ class Collectives:
     ----------
     exchange : Exchange
         What carries the messages.
+    packed : bool
+        Whether the parts of `scatter_sums` travel in the fewest bits: that pays between machines, not between
+        threads of one process. The same on all ranks.
 
     Attributes
     ----------
@@ -41,8 +44,9 @@ class Collectives:
         The time that exchanges took, waiting included.
     """
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, packed: bool = True) -> None:
         self._exchange = exchange
+        self._packed = packed
         self.n_exchanges = 0
         self.bytes_sent = 0
         self.seconds = 0.0
@@ -83,20 +87,27 @@ class Collectives:
     def scatter_sums(self, parts: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
         """Send ``parts[r]`` to rank ``r``, its owner; return the sum of all parts sent here.
 
-        Every rank has a part of the same shape for an owner; owners may differ. Parts are sent in the fewest
-        bits: each entry of the first axis (a node, say) has a width of its own. Sums must fit 32 bits.
+        Every rank has a part of the same shape for an owner; owners may differ. Where parts are packed, each
+        entry of the first axis (a node, say) has a width of its own. Sums must fit 32 bits.
         """
         if len(parts) != self.size:
             raise ValueError(f"{len(parts)} parts for {self.size} ranks")
         own = parts[self.rank]
-        packed = [b"" if rank == self.rank else pack(part) for rank, part in enumerate(parts)]
+        sent: list[Buffer] = [
+            b"" if rank == self.rank else pack(part) if self._packed else part
+            for rank, part in enumerate(parts)
+        ]
         total: npt.NDArray[np.int32] = own.copy()
-        for rank, received in enumerate(self.all_to_all(packed)):
-            if rank != self.rank:
-                try:
-                    total += unpack(received, own.shape)
-                except ValueError as error:
-                    raise ExchangeError(f"rank {rank} sent something else: {error}") from error
+        for rank, received in enumerate(self.all_to_all(sent)):
+            if rank == self.rank:
+                continue
+            if not self._packed:
+                total += _as_numbers(received, own, rank).reshape(own.shape)
+                continue
+            try:
+                total += unpack(received, own.shape)
+            except ValueError as error:
+                raise ExchangeError(f"rank {rank} sent something else: {error}") from error
         return total
 
     def _reduce(self, array: Numbers, operation: np.ufunc) -> None:

@@ -43,6 +43,8 @@ class Exchange(Protocol):
             Another rank died, or is silent.
         PeerFailed
             Another rank raised an error, or ended before its time.
+        Stopped
+            Whoever began the run has stopped it.
         Fenced
             The others go on without this rank, or the run is over.
         """
@@ -94,6 +96,10 @@ class PeerFailed(ExchangeError):
 
     def __str__(self) -> str:
         return f"rank {self.rank} failed: {self.why}"
+
+
+class Stopped(ExchangeError):
+    """Whoever began the run has stopped it."""
 
 
 class Fenced(ExchangeError):

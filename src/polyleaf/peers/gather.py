@@ -49,8 +49,17 @@ def gather_rows(values: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
 
 def gather_values(values: Iterable[Value]) -> set[Value]:
     """Return the distinct values, text or numbers, that any shard has."""
-    peers, own = current_peers(), list(values)
+    return {value for of_shard in gather_notes(list(values)) for value in of_shard}
+
+
+def any_shard(is_so: bool) -> bool:
+    """Return whether something is so in any shard."""
+    return any(gather_notes(is_so))
+
+
+def gather_notes(own: Any) -> list[Any]:
+    """Return what each shard has to say, in the words of JSON; those of the first one first."""
+    peers = current_peers()
     if peers is None:
-        return set(own)
-    said = peers.all_gather(json.dumps(own).encode())
-    return {value for text in said for value in json.loads(bytes(text))}
+        return [own]
+    return [json.loads(bytes(text)) for text in peers.all_gather(json.dumps(own).encode())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +45,29 @@ class TrainingResult:
     error: BaseException | None = None
 
 
+RoundsDone = list[list[tuple[Tree, int]]]  # the trees of each round, with their first outputs
+
+
+@dataclass
+class Beginning:
+    """What a run begins with.
+
+    Attributes
+    ----------
+    initial : Forest or None
+        Trees of another run. ``settings.n_estimators`` counts their rounds, and the random choices go on from
+        them: the rounds to come are those that a run of all rounds would do.
+    matrix : BinnedMatrix or None
+        The training rows as bins; None: they are made before the first round.
+    done : list
+        The rounds that this very run has done before; those to come are added, each once it is measured.
+    """
+
+    initial: Forest | None = None
+    matrix: BinnedMatrix | None = None
+    done: RoundsDone = field(default_factory=list)
+
+
 SaveCheckpoint = Callable[[str | os.PathLike[str], TrainingResult], None]
 
 
@@ -55,7 +78,7 @@ def train(
     metrics: Sequence[Metric],
     settings: Settings,
     callbacks: Sequence[Any] = (),
-    initial: Forest | None = None,
+    begin: Beginning | None = None,
     save: SaveCheckpoint | None = None,
 ) -> TrainingResult:
     """Boost trees on `data`, measuring `metrics` on `evals` after each round.
@@ -69,13 +92,12 @@ def train(
         What to train on, and how.
     callbacks : sequence
         See :mod:`polyleaf.callbacks`.
-    initial : Forest or None
-        Trees to begin with. ``settings.n_estimators`` counts their rounds, and the random choices go on from
-        them: the rounds to come are those that a run of all rounds would do.
+    begin : Beginning or None
+        What is there already; None: nothing.
     save : callable or None
         Writes a checkpoint.
     """
-    run = Run(data, evals, loss, metrics, settings, initial)
+    run = Run(data, evals, loss, metrics, settings, begin)
 
     def result(state: TrainingState, error: BaseException | None = None) -> TrainingResult:
         last = run.n_rounds - 1
@@ -91,7 +113,8 @@ def train(
         evals_result=run.history,
         greater_is_better={metric.name: metric.greater_is_better for metric in metrics},
         forest=run.forest,
-        training_metric=run.training_metric,
+        # All shards measure, or none: which callback asks is up to the first.
+        training_metric=run.training_metric if data.shard is None else None,
         save=None if save is None else lambda path, state: save(path, result(state)),
     )
     return result(state, boost(run, state, callbacks))
@@ -174,10 +197,8 @@ class Run:
 
     Parameters
     ----------
-    data, evals, loss, metrics, settings, initial
+    data, evals, loss, metrics, settings, begin
         As of :func:`train`.
-    matrix : BinnedMatrix or None
-        The table of `data` as bins; None: it is made before the first round.
 
     Attributes
     ----------
@@ -192,9 +213,10 @@ class Run:
         loss: Loss,
         metrics: Sequence[Metric],
         settings: Settings,
-        initial: Forest | None = None,
-        matrix: BinnedMatrix | None = None,
+        begin: Beginning | None = None,
     ) -> None:
+        begin = Beginning() if begin is None else begin
+        initial = begin.initial
         self._peers = data.peers
         with summed_over(self._peers):
             if initial is not None:
@@ -221,9 +243,9 @@ class Run:
         )
         self._metrics = metrics
         self._initial = initial
-        self._matrix = matrix
+        self._matrix = begin.matrix
         self._prepared = False
-        self._rounds: list[list[tuple[Tree, int]]] = []
+        self._rounds = begin.done
         self.history = self._monitor.history
 
     @property
@@ -234,14 +256,23 @@ class Run:
     def begin(self) -> None:
         """Measure the rounds that the forest began with."""
         with summed_over(self._peers):
-            if self._initial is not None:
-                self._monitor.replay(self._initial)
+            before = self._before()
+            if before is not None:
+                self._monitor.replay(before)
+
+    def _before(self) -> Forest | None:
+        """Return the trees that the scores begin with."""
+        done = [tree for trees_of_round in self._rounds for tree in trees_of_round]
+        if not done:
+            return self._initial
+        forest = self._trainer.forest_of(done)
+        return forest if self._initial is None else self._initial.followed_by(forest)
 
     def step(self, learning_rate: float) -> None:
         """Do one round."""
         with summed_over(self._peers):
             if not self._prepared:
-                self._trainer.prepare(self._matrix, self._initial)
+                self._trainer.prepare(self._matrix, self._before())
                 self._prepared = True
             grown = self._trainer.round(self.n_rounds, learning_rate)
             if self.history:

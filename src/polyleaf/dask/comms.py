@@ -1,0 +1,168 @@
+"""All that we use of Dask beyond its documented interface.
+
+Messages go between workers through handlers that a plugin adds to a worker, over Dask's own connections, as
+those of its P2P shuffle do: no port of our own, and TLS where the cluster has it.
+
+Tested with dask and distributed 2026.8.0, and with 2025.7.0: ``Worker.handlers``, ``Worker.plugin_add``,
+``Worker.plugins``, ``Worker.rpc.connect`` and ``reuse``, ``distributed.core.send_recv``,
+``distributed.utils.sync``, ``Worker.state.tasks``, ``Client._run``, ``Scheduler.identity``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from distributed import Client, Worker, get_worker, secede
+from distributed.core import send_recv
+from distributed.diagnostics.plugin import WorkerPlugin
+from distributed.protocol import to_serialize
+from distributed.utils import sync
+
+from polyleaf.dask.messages import Message, Reply, read_reply
+from polyleaf.peers.exchange import Received
+
+Result = TypeVar("Result")
+
+_PLUGIN = "polyleaf-messages"
+_OPERATION = "polyleaf_message"
+# Below this a part travels inside of the message; above, beside it and without a copy.
+_INSIDE_BYTES = 4096
+_CONNECT_SECONDS = 2.0
+
+
+class MessagePlugin(WorkerPlugin):  # type: ignore[misc]
+    """Gives messages of other workers to `answer`. It stays on a worker, so that late ones are refused.
+
+    Parameters
+    ----------
+    desk : object
+        Has ``answer(message) -> Reply`` and ``close()``.
+    """
+
+    def __init__(self, desk: Any) -> None:
+        self.desk = desk
+
+    def setup(self, worker: Worker) -> None:
+        """Take messages from now on."""
+        worker.handlers[_OPERATION] = self._receive
+
+    async def teardown(self, worker: Worker) -> None:
+        """The worker closes: say so to others while there are connections. Who still asks gets an answer."""
+        await self.desk.close()
+
+    async def _receive(self, message: dict[str, Any], data: Any = None) -> Reply:
+        if data is not None:
+            message["data"] = data.data if isinstance(data, np.ndarray) else data
+        return self.desk.answer(message)  # type: ignore[no-any-return]
+
+
+async def desk_of(worker: Worker, make: Callable[[], Any]) -> Any:
+    """Return what answers the messages that come to a worker, and make it where there is none."""
+    if _PLUGIN not in worker.plugins:
+        # Nothing else runs between the question and the entry: plugin_add makes it before it waits.
+        await worker.plugin_add(MessagePlugin(make()), name=_PLUGIN, catch_errors=False)
+    return worker.plugins[_PLUGIN].desk
+
+
+async def call(worker: Worker, address: str, message: Message) -> Reply:
+    """Send a message from one worker to another; return the reply.
+
+    Raises
+    ------
+    ConnectionRefusedError
+        Nobody listens at the address.
+    OSError
+        The message did not get there, or the reply did not come back.
+    """
+    head: dict[str, Any] = dict(message)
+    part: Received | None = head.pop("data", None)
+    try:
+        comm = await worker.rpc.connect(address, timeout=_CONNECT_SECONDS)
+    except OSError as error:
+        if _is_refusal(error):
+            raise ConnectionRefusedError("connection refused") from error
+        raise
+    try:
+        return read_reply(await send_recv(comm, op=_OPERATION, message=head, data=_payload(part, address)))
+    finally:
+        worker.rpc.reuse(address, comm)
+
+
+def _payload(part: Received | None, address: str) -> Any:
+    if part is None:
+        return None
+    if len(part) < _INSIDE_BYTES or address.startswith("inproc:"):  # there, receivers get the very object
+        return bytes(part)
+    return to_serialize(np.frombuffer(part, dtype=np.uint8))
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def own_worker() -> Worker:
+    """Return the worker that runs this task.
+
+    The task's slot is given back, so that two runs at once do not wait for each other.
+    """
+    worker = get_worker()
+    secede()
+    return worker
+
+
+def on_loop(worker: Worker, function: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
+    """Call a coroutine function in the event loop of a worker, and wait, in a task's thread."""
+    result: Result = sync(worker.loop, function, *arguments)
+    return result
+
+
+def cancellation_of_own_task(worker: Worker) -> Callable[[], bool]:
+    """Return a function that says, in the event loop, whether the task of this thread was cancelled."""
+    key = worker.get_current_task()
+
+    def is_cancelled() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is None or task.state == "cancelled"
+
+    return is_cancelled
+
+
+def run_on_workers(
+    client: Client, function: Callable[..., Any], arguments: Mapping[str, tuple[Any, ...]], seconds: float
+) -> dict[str, Any]:
+    """Call a function in the event loops of workers, at most so long; return results or errors by address.
+
+    A worker that does not answer has a `TimeoutError`.
+    """
+
+    async def all_of_them() -> dict[str, Any]:
+        running = {
+            address: asyncio.ensure_future(client._run(function, *given, workers=[address]))
+            for address, given in arguments.items()
+        }
+        if running:
+            await asyncio.wait(running.values(), timeout=seconds)
+        return {address: _outcome(one, address, seconds) for address, one in running.items()}
+
+    return client.sync(all_of_them)  # type: ignore[no-any-return]
+
+
+def _outcome(running: asyncio.Future[dict[str, Any]], address: str, seconds: float) -> Any:
+    if not running.done():
+        running.cancel()
+        return TimeoutError(f"no answer for {seconds:.3g} seconds")
+    error = running.exception()
+    return error if error is not None else running.result()[address]
+
+
+def last_seen(client: Client) -> dict[str, float]:
+    """Return when the scheduler heard of each worker of the cluster, by its own clock."""
+    workers = client.sync(client.scheduler.identity)["workers"]
+    return {address: worker["last_seen"] for address, worker in workers.items()}

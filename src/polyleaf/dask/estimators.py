@@ -1,0 +1,122 @@
+"""Estimators for tables of a Dask cluster."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from distributed import Client, get_client
+
+from polyleaf.dask.messages import Deadlines
+from polyleaf.dask.prediction import lazy_prediction
+from polyleaf.dask.tables import ClusterRows
+from polyleaf.dask.training import fit_on_cluster
+from polyleaf.data.inputs import read_eval_sets
+from polyleaf.estimators.classifier import PolyleafClassifier
+from polyleaf.estimators.regressor import PolyleafRegressor
+
+
+def _fit(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, eval_sample_weight: Any, client: Any
+) -> None:
+    """Train a plain estimator on a cluster, and make it a fitted one."""
+    tables = {"X": X, "y": y} | ({} if sample_weight is None else {"weight": sample_weight})
+    training = ClusterRows("training", "X", "y", "sample_weight", tables)
+    evals = []
+    for given in read_eval_sets(eval_set, eval_sample_weight):
+        parts = {"X": given.X, "y": given.y} | ({} if given.weight is None else {"weight": given.weight})
+        evals.append(ClusterRows(given.name, given.X_name, given.y_name, given.weight_name, parts))
+    client = get_client() if client is None else client
+    if not isinstance(client, Client):
+        raise TypeError(f"client is a {type(client).__name__}, not a distributed.Client")
+    saved = fit_on_cluster(client, estimator, training, evals, Deadlines())
+    estimator._take(saved.fitted)
+    estimator._loaded = False
+
+
+class DaskPolyleafRegressor(PolyleafRegressor):
+    """`polyleaf.PolyleafRegressor` for tables of a Dask cluster.
+
+    The parameters are the same, and so is the model: ``to_local().save_model(path)`` writes the file that a
+    plain ``fit`` on the same rows would write, byte for byte, whatever the number of workers and wherever the
+    rows lie. `n_jobs` has no effect on training: a worker uses the threads it has.
+    """
+
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        eval_set: Any = None,
+        eval_sample_weight: Any = None,
+        client: Client | None = None,
+    ) -> Self:
+        """Train on the workers that hold the partitions of X.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame
+            The features.
+        y : dask.array.Array, dask.dataframe.DataFrame or Series
+            The targets; rows are matched with those of X by position, whatever the partitions are.
+        sample_weight : dask.array.Array or dask.dataframe.Series, default=None
+            Weights of rows or cells.
+        eval_set, eval_sample_weight
+            As in the plain estimator, of Dask tables.
+        client : distributed.Client, default=None
+            Of the cluster; None: the present one.
+
+        Returns
+        -------
+        self
+        """
+        _fit(self, X, y, sample_weight, eval_set, eval_sample_weight, client)
+        return self
+
+    def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
+        """Predict when it is asked for; returns an array or, of a data frame, one with its index."""
+        model = self.to_local()
+        n_columns = None if self._coding.ndim == 1 else len(self._coding.columns_of_predictions())
+        return lazy_prediction(model, "predict", X, n_columns, {"n_rounds": n_rounds})
+
+    def to_local(self) -> PolyleafRegressor:
+        """Return the fitted model as the plain estimator."""
+        local = PolyleafRegressor(**self.get_params(deep=False))
+        local._take(self._fitted())
+        return local
+
+
+class DaskPolyleafClassifier(PolyleafClassifier):
+    """`polyleaf.PolyleafClassifier` for tables of a Dask cluster; see `DaskPolyleafRegressor`."""
+
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        eval_set: Any = None,
+        eval_sample_weight: Any = None,
+        client: Client | None = None,
+    ) -> Self:
+        """Train on the workers that hold the partitions of X; parameters as of the regressor."""
+        _fit(self, X, y, sample_weight, eval_set, eval_sample_weight, client)
+        return self
+
+    def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
+        """Predict when it is asked for; returns an array or, of a data frame, one with its index."""
+        model = self.to_local()
+        n_columns = None if self._coding.ndim == 1 else len(self._coding.columns_of_predictions())
+        return lazy_prediction(model, "predict", X, n_columns, {"n_rounds": n_rounds})
+
+    def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
+        """Predict probabilities when they are asked for; parameters as of `predict`."""
+        model = self.to_local()
+        n_columns = len(self._coding.columns_of_probabilities())
+        return lazy_prediction(model, "predict_proba", X, n_columns, {"n_rounds": n_rounds})
+
+    def to_local(self) -> PolyleafClassifier:
+        """Return the fitted model as the plain estimator."""
+        local = PolyleafClassifier(**self.get_params(deep=False))
+        local._take(self._fitted())
+        return local

@@ -1,0 +1,230 @@
+"""A run as the client sees it: the same function on every worker that holds data, as one."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any, Self
+
+import cloudpickle
+from distributed import Client, Future, wait
+
+from polyleaf.dask.comms import last_seen, run_on_workers
+from polyleaf.dask.messages import Deadlines
+from polyleaf.dask.rank import Rank, abort_run, forget_run, open_run, run_rank
+from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
+
+_log = logging.getLogger(__name__)
+
+
+class Run:
+    """Launches that belong together: what a function puts into ``rank.kept`` is there in the next launch.
+
+    A context manager: at its end nothing of the run is left on the workers.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster; not an asynchronous one.
+    deadlines : Deadlines, optional
+        How long ranks wait for each other.
+
+    Attributes
+    ----------
+    id : str
+        Carried by every message: those of other runs are refused.
+    epoch : int
+        The number of the last launch: messages of earlier ones are refused.
+    """
+
+    def __init__(self, client: Client, deadlines: Deadlines | None = None) -> None:
+        if client.asynchronous:
+            raise TypeError("training needs a client that is not asynchronous")
+        self.client = client
+        self.deadlines = deadlines or Deadlines()
+        self.id = uuid.uuid4().hex
+        self.epoch = 0
+        self._visited: set[str] = set()
+        self._lost: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop all that the run has on workers that can be reached; on others it expires."""
+        self._on_living(forget_run, self._visited, self.id)
+        self._visited.clear()
+
+    def launch(self, function: Callable[[Rank, Any], Any], shards: Mapping[str, Any]) -> Any:
+        """Call ``function(rank, shard)`` on every worker at once; return what rank 0 returns.
+
+        Parameters
+        ----------
+        function : callable
+            The same loop on every worker.
+        shards : mapping of str to anything
+            What each worker gets, by address; ranks are in this order. Futures in lists and dicts come as
+            their values; those that lie on the worker are not moved.
+
+        Raises
+        ------
+        PeerLost
+            A worker died, or is silent. The others have stopped; another launch on them may follow.
+        Exception
+            The error that `function` raised first, on whichever rank; the others have stopped.
+        """
+        if not shards:
+            raise ValueError("no worker holds data")
+        self.epoch += 1
+        addresses = tuple(shards)
+        self._visited.update(addresses)
+        self._lost -= set(addresses)
+        futures: list[Future] = []
+        try:
+            self._open(addresses)
+            # As bytes: a worker that cannot read it where Dask reads tasks would die of it.
+            task = cloudpickle.dumps(function)
+            for rank, (address, shard) in enumerate(shards.items()):
+                future = self.client.submit(
+                    run_rank,
+                    task,
+                    self.id,
+                    self.epoch,
+                    shard,
+                    key=f"polyleaf-rank-{self.id}-{self.epoch}-{rank}",
+                    workers=[address],
+                    allow_other_workers=False,
+                    pure=False,
+                    retries=0,
+                )
+                futures.append(future)
+            self._watch(futures, addresses)
+            return futures[0].result()
+        except BaseException as error:
+            news: ExchangeError = Stopped(f"the client stopped the run ({type(error).__name__}: {error})")
+            if isinstance(error, PeerLost):
+                self._lost.add(error.address)
+                news = error
+            self._on_living(abort_run, addresses, self.id, self.epoch, news)
+            self._await_end(futures, addresses)
+            self.client.cancel(futures, force=True)
+            raise
+
+    def _open(self, addresses: Sequence[str]) -> None:
+        arguments = {
+            address: (self.id, self.epoch, rank, addresses, self.deadlines)
+            for rank, address in enumerate(addresses)
+        }
+        results = run_on_workers(self.client, open_run, arguments, self.deadlines.start)
+        for rank, address in enumerate(addresses):
+            result = results[address]
+            if isinstance(result, (OSError, TimeoutError, Fenced)):
+                raise PeerLost(rank, address, f"it is not ready: {result}") from result
+            if isinstance(result, BaseException):
+                raise result
+            if result != version("polyleaf"):
+                raise RuntimeError(
+                    f"the worker at {address} has polyleaf {result}, this process {version('polyleaf')}"
+                )
+
+    def _watch(self, futures: Sequence[Future], addresses: Sequence[str]) -> None:
+        """Wait until all ranks have ended. Raise the first error; look after workers that nobody watches."""
+        seen: dict[str, float] = {}
+        silent = dict.fromkeys(addresses, 0)  # in beats
+        n_ended = 0
+        while True:
+            ended = self._ended(futures)
+            beats = int(len(ended) == n_ended)
+            n_ended = len(ended)
+            failed = [future for future in ended if future.status != "finished"]
+            if failed:
+                self._await_end(futures, addresses)
+                raise _most_telling(futures)
+            if len(ended) == len(futures):
+                return
+            now = last_seen(self.client)
+            for rank, address in enumerate(addresses):
+                if futures[rank].done():
+                    continue
+                if address not in now:
+                    raise PeerLost(rank, address, "its worker has left the cluster")
+                silent[address] = silent[address] + beats if now[address] == seen.get(address) else 0
+                # Twice as patient as the ranks, who tell more.
+                if silent[address] * self.deadlines.beat > 2 * self.deadlines.silence:
+                    raise PeerLost(rank, address, "the scheduler hears nothing of it")
+            seen = now
+
+    def _ended(self, futures: Sequence[Future]) -> list[Future]:
+        """Return the futures that are done, after a beat or when another one is."""
+        pending = [future for future in futures if not future.done()]
+        if pending:
+            with contextlib.suppress(TimeoutError):
+                wait(pending, timeout=self.deadlines.beat, return_when="FIRST_COMPLETED")
+        return [future for future in futures if future.done()]
+
+    def _await_end(self, futures: Sequence[Future], addresses: Sequence[str]) -> None:
+        """Wait until the ranks on living workers have stopped: they do at their next exchange."""
+        until = time.monotonic() + self.deadlines.silence
+        while time.monotonic() < until:
+            self._lost |= {error.address for error in _errors(futures) if isinstance(error, PeerLost)}
+            living = set(self._living(addresses))
+            at = zip(futures, addresses, strict=False)  # there may be no futures yet
+            rest = [future for future, address in at if address in living and not future.done()]
+            if not rest:
+                return
+            self._ended(rest)
+
+    def _living(self, addresses: Sequence[str] | set[str]) -> list[str]:
+        known = self.client.nthreads()
+        return [address for address in addresses if address in known and address not in self._lost]
+
+    def _on_living(
+        self, function: Callable[..., Any], addresses: Sequence[str] | set[str], *arguments: Any
+    ) -> None:
+        """Call a function on workers that are still there, as long as a living one may need to answer."""
+        try:
+            living = dict.fromkeys(self._living(addresses), arguments)
+            results = run_on_workers(self.client, function, living, self.deadlines.silence)
+        except OSError as error:  # the scheduler is gone, and what is on the workers expires
+            _log.warning("%s of run %s: %s", function.__name__, self.id, error)
+            return
+        for address, result in results.items():
+            if isinstance(result, BaseException):
+                _log.warning("%s of run %s at %s: %s", function.__name__, self.id, address, result)
+
+
+def launch(
+    client: Client,
+    function: Callable[[Rank, Any], Any],
+    shards: Mapping[str, Any],
+    deadlines: Deadlines | None = None,
+) -> Any:
+    """Call ``function(rank, shard)`` on every worker at once, in a run of its own; see `Run.launch`."""
+    with Run(client, deadlines) as run:
+        return run.launch(function, shards)
+
+
+def _most_telling(futures: Sequence[Future]) -> BaseException:
+    """Return the error that began it: what others say of it tells less."""
+
+    def order(error: BaseException) -> int:
+        for place, kind in enumerate((PeerLost, PeerFailed, Stopped, Fenced)):
+            if isinstance(error, kind):
+                return place
+        return 4 if isinstance(error, ExchangeError) else -1
+
+    return min(_errors(futures), key=order)
+
+
+def _errors(futures: Sequence[Future]) -> list[BaseException]:
+    return [future.exception() for future in futures if future.done() and future.status != "finished"]

@@ -1,0 +1,85 @@
+"""Tables of a cluster as a rank reads them: its partitions joined, or the same columns without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dask.array import Array
+from distributed import Client
+
+from polyleaf.dask.partitions import place
+from polyleaf.data.inputs import EvalInput
+from polyleaf.peers.collectives import Collectives
+from polyleaf.peers.pieces import Pieces
+
+
+@dataclass(frozen=True)
+class ClusterRows:
+    """Rows with targets and weights, as the user gave them.
+
+    Attributes
+    ----------
+    name, X_name, y_name, weight_name : str
+        What metrics and errors call them.
+    tables : dict
+        "X", "y" and, where there are some, "weight": arrays, data frames or series of Dask.
+    """
+
+    name: str
+    X_name: str
+    y_name: str
+    weight_name: str
+    tables: dict[str, Any]
+
+    def placed(self, client: Client, workers: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        """Return the partitions of each worker, as `Run.launch` takes them."""
+        names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
+        plan = place(client, {names[key]: table for key, table in self.tables.items()}, workers)
+        return plan.shards()
+
+    def empty(self) -> dict[str, Any]:
+        """Return the tables without rows, for a worker that has none."""
+        return {key: _without_rows(table) for key, table in self.tables.items()}
+
+    def described(self) -> ClusterRows:
+        """Return what workers need to know: all but the tables."""
+        return ClusterRows(self.name, self.X_name, self.y_name, self.weight_name, {})
+
+    def given(
+        self, parts: Sequence[Mapping[str, Any]], empty: Mapping[str, Any], peers: Collectives
+    ) -> EvalInput:
+        """Return the rows of a rank, from its parts."""
+        names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
+        joined = {
+            key: _joined([part["tables"][names[key]] for part in parts]) if parts else table
+            for key, table in empty.items()
+        }
+        return EvalInput(
+            self.name,
+            joined["X"],
+            joined["y"],
+            joined.get("weight"),
+            self.X_name,
+            self.y_name,
+            self.weight_name,
+            Pieces(peers, tuple(p["number"] for p in parts), tuple(p["n_rows"] for p in parts)),
+        )
+
+
+def _without_rows(table: Any) -> Any:
+    if isinstance(table, Array):
+        return np.empty((0, *table.shape[1:]), dtype=table.dtype)
+    return table._meta
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    if hasattr(parts[0], "iloc"):
+        import pandas
+
+        return pandas.concat(parts)
+    return np.concatenate(parts)

@@ -1,0 +1,67 @@
+"""Callbacks of a training with rows in several shards: the first one calls them, all do what they say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from polyleaf.peers.collectives import Collectives
+from polyleaf.training.callbacks import CallbackError, CallbackList
+from polyleaf.training.state import TrainingState
+
+
+class SharedCallbacks:
+    """One callback for each shard, which stand for those of the user.
+
+    Parameters
+    ----------
+    peers : Collectives
+        What connects the shards.
+    callbacks : sequence
+        Those of the user; only those of the first shard are called.
+    """
+
+    def __init__(self, peers: Collectives, callbacks: Sequence[Any]) -> None:
+        self._peers = peers
+        self._calls = CallbackList(callbacks if peers.rank == 0 else [])
+        self._ended = False
+
+    def before_training(self, state: TrainingState) -> None:
+        """Let them look at `state` before anything is done."""
+        try:
+            self._calls.before_training(state)
+        except CallbackError as failed:
+            raise failed.error from None
+
+    def before_round(self, state: TrainingState) -> bool:
+        """Return whether the training ends before this round, and take over the learning rate."""
+        return self._agreed(self._called("before_round", state), state)
+
+    def after_round(self, state: TrainingState) -> bool:
+        """Return whether the training ends after this round, and take over which one is the best."""
+        return self._agreed(self._called("after_round", state), state)
+
+    def after_training(self, state: TrainingState) -> None:
+        """Let them finish."""
+        failed = self._calls.after_training(state)
+        if failed is not None:
+            raise failed.error
+        # After an error the others are elsewhere.
+        if self._ended or state.n_done == state.n_rounds:
+            self._agreed(True, state)
+
+    def _called(self, method: str, state: TrainingState) -> bool:
+        try:
+            return bool(getattr(self._calls, method)(state))
+        except CallbackError as failed:
+            raise failed.error from None
+
+    def _agreed(self, ends: bool, state: TrainingState) -> bool:
+        """Return what the first shard says."""
+        said = json.dumps([ends, state.learning_rate, state.best_iteration]).encode()
+        ends, rate, best = json.loads(bytes(self._peers.all_gather(said)[0]))
+        state.learning_rate = rate
+        state.best_iteration = best
+        self._ended = bool(ends)
+        return self._ended

@@ -1,0 +1,173 @@
+"""The messages of ranks, without a network: lost answers, broken connections, silence, late ranks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
+
+from polyleaf.dask.messages import Deadlines
+from polyleaf.dask.post import Post
+from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
+
+pytestmark = [
+    pytest.mark.cpu_only("messages between coroutines"),
+    pytest.mark.python_only("messages between coroutines"),
+]
+DEADLINES = Deadlines(beat=0.05, silence=0.5)
+
+
+class Network:
+    """Posts that call each other directly, and what is wrong between them.
+
+    Attributes
+    ----------
+    silent : set of int
+        Ranks that take messages and never answer.
+    gone : set of int
+        Ranks where nobody listens.
+    breaks : int
+        How many of the next answers get lost, with their connection.
+    n_calls : int
+        Messages sent.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.silent: set[int] = set()
+        self.gone: set[int] = set()
+        self.breaks = 0
+        self.n_calls = 0
+        names = [str(rank) for rank in range(size)]
+        self.posts = [Post("run", 1, rank, names, DEADLINES, self.call) for rank in range(size)]
+
+    async def call(self, address, message):
+        self.n_calls += 1
+        to, sender = int(address), message["sender"]
+        if to in self.gone:
+            raise ConnectionRefusedError("connection refused")
+        await asyncio.sleep(0)
+        if {to, sender} & self.silent:
+            await asyncio.Event().wait()
+        reply = self.posts[to].answer(message)
+        if self.breaks:
+            self.breaks -= 1
+            raise OSError("reset by peer")
+        return reply
+
+    async def outcomes(self, *ranks, n_exchanges=1):
+        """What comes of exchanges on these ranks: what they got in the last one, or an error."""
+
+        async def one(rank):
+            self.posts[rank].begin(lambda: False)
+            for turn in range(n_exchanges):
+                parts = [b"%d>%d#%d" % (rank, to, turn) for to in range(len(self.posts))]
+                received = await self.posts[rank].exchange([memoryview(part) for part in parts])
+            return [bytes(part) for part in received]
+
+        found = await asyncio.gather(*map(one, ranks), return_exceptions=True)
+        for rank, outcome in zip(ranks, found, strict=True):
+            await self.posts[rank].end(outcome if isinstance(outcome, BaseException) else None)
+        return found
+
+
+def test_answers_that_get_lost_are_asked_for_again():
+    async def run():
+        network = Network(3)
+        network.breaks = 5
+        found = await network.outcomes(0, 1, 2, n_exchanges=3)
+        assert found == [[b"%d>%d#2" % (sender, to) for sender in range(3)] for to in range(3)]
+        assert [len(post.inbox) for post in network.posts] == [0, 0, 0]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["silent", "gone"])
+def test_a_rank_that_never_comes_is_lost_for_all(how):
+    async def run():
+        network = Network(5)
+        getattr(network, how).add(3)
+        for rank, error in enumerate(await network.outcomes(0, 1, 2, 4)):
+            assert isinstance(error, PeerLost), rank
+            assert (error.rank, error.address) == (3, "3")
+
+    asyncio.run(run())
+
+
+def test_one_who_computes_is_not_lost():
+    async def run():
+        network = Network(3)
+
+        async def late():
+            await asyncio.sleep(3 * DEADLINES.silence)
+            return await network.outcomes(2)
+
+        early, (own,) = await asyncio.gather(network.outcomes(0, 1), late())
+        assert [*early, own] == [[b"%d>%d#0" % (sender, to) for sender in range(3)] for to in range(3)]
+
+    asyncio.run(run())
+
+
+def test_a_rank_that_was_given_up_is_fenced_when_it_wakes_up():
+    async def run():
+        network = Network(3)
+        network.silent.add(1)
+        await network.outcomes(0, 2)
+        network.silent.clear()
+        (error,) = await network.outcomes(1)
+        assert isinstance(error, Fenced)
+        network.posts[0].epoch = network.posts[2].epoch = 2
+        network.posts[1] = Post("run", 1, 1, ["0", "1", "2"], DEADLINES, network.call)
+        (error,) = await network.outcomes(1)
+        assert isinstance(error, Fenced)
+        assert "this is epoch 2, not 1" in str(error)
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_task_stops_everybody():
+    async def run():
+        network = Network(3)
+        network.posts[2].begin(lambda: True)
+        errors = await network.outcomes(0, 1)
+        assert [type(error) for error in errors] == [PeerFailed, PeerFailed]
+        assert {error.rank for error in errors} == {2}
+        with pytest.raises(Stopped, match="task of rank 2 was cancelled"):
+            await network.posts[2].exchange([memoryview(b"")] * 3)
+        await network.posts[2].end(None)
+
+    asyncio.run(run())
+
+
+def test_nothing_is_exchanged_after_the_end():
+    async def run():
+        network = Network(2)
+        await network.outcomes(0, 1)
+        with pytest.raises(Fenced, match="is over"):
+            await network.posts[0].exchange([memoryview(b"")] * 2)
+        (task,) = asyncio.all_tasks()
+        assert task is asyncio.current_task()
+
+    asyncio.run(run())
+
+
+def test_each_rank_is_watched_by_one():
+    """The messages of a wait grow with the ranks, not with their square."""
+
+    async def run():
+        counts = {}
+        for size in (3, 12):
+            network = Network(size)
+            waiting = asyncio.ensure_future(network.outcomes(*range(size - 1)))
+            network.posts[-1].begin(lambda: False)
+            await asyncio.sleep(2 * DEADLINES.beat)
+            before = network.n_calls
+            await asyncio.sleep(10 * DEADLINES.beat)
+            counts[size] = network.n_calls - before
+            network.posts[-1].fail(PeerFailed(size - 1, "enough"))
+            assert all(isinstance(error, ExchangeError) for error in await waiting)
+            await network.posts[-1].end(None)
+        assert 0 < counts[12] < 8 * counts[3]
+
+    asyncio.run(run())
