@@ -40,7 +40,15 @@ Classifier = functools.partial(PolyleafClassifier, n_estimators=15, min_samples_
 
 def test_public_names():
     estimators = {"PolyleafClassifier", "PolyleafMixed", "PolyleafRegressor"}
-    others = {"CVResult", "ConformalIntervals", "__version__", "cv", "load_model"}
+    others = {
+        "BinnedTable",
+        "CVResult",
+        "ConformalIntervals",
+        "__version__",
+        "cv",
+        "load_binned",
+        "load_model",
+    }
     assert set(polyleaf.__all__) == estimators | others
     assert polyleaf.__version__.count(".") >= 2
 

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator
 
 from polyleaf import _core
@@ -27,15 +26,13 @@ from polyleaf.data.binned_file import (
 )
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import are_same_for_cuts, bin_table
-from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
-from polyleaf.data.dataset import FeatureTable
-from polyleaf.data.device_arrays import chosen_rows
-from polyleaf.data.inputs import Array, EvalInput, FloatArray, Mask, check_weights, read_table, table_numbers
+from polyleaf.data.category_values import Categories, learn_categories, resolve_categorical
+from polyleaf.data.inputs import Array, EvalInput, FloatArray, check_weights, read_table
 from polyleaf.data.kept_targets import KeptTarget
 from polyleaf.data.memory import needs, refuse_too_large
+from polyleaf.data.row_numbers import row_numbers
 from polyleaf.data.source import Source
 from polyleaf.data.sources import opened
-from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.data.tables import Table
 from polyleaf.data.weights import (
     Weights,
@@ -157,7 +154,7 @@ class BinnedTable:
         if table.kind == "stream":
             table.source.check_first_rows(mask)
         categories = learn_categories(table, mask, kept)
-        numbers = _numbers(table, categories, kept, n_threads)
+        numbers = row_numbers(table, categories, kept, n_threads)
         if kept is not None:
             target = None if target is None else target.rows(kept)
             weight = None if weight is None else weight[kept]
@@ -329,16 +326,6 @@ def _made_from(page: Mapping[str, Any], arrays: Mapping[str, Array], n_threads: 
         kept,
         read_weight(page, arrays, matrix.n_rows, kept),
     )
-
-
-def _numbers(table: Table, categories: Categories, kept: Mask | None, n_threads: int) -> FeatureTable:
-    """Return the rows that have any weight as numbers."""
-    if table.kind == "stream":
-        return StreamedTable(table.source, categories, kept)
-    numbers = table_numbers(table, category_codes(table, categories), n_threads)
-    if kept is not None:
-        numbers = chosen_rows(numbers, kept)
-    return scipy.sparse.csc_array(numbers) if scipy.sparse.issparse(numbers) else numbers
 
 
 def _weights(

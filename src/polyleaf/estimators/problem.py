@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf.data.binned_table import BinnedTable
-from polyleaf.data.category_values import Categories, category_codes, learn_categories, resolve_categorical
+from polyleaf.data.category_values import Categories, learn_categories, resolve_categorical
 from polyleaf.data.dataset import Dataset, FeatureTable
-from polyleaf.data.device_arrays import chosen_rows
-from polyleaf.data.inputs import EvalInput, FloatArray, Mask, read_table, table_numbers
+from polyleaf.data.inputs import EvalInput, FloatArray, Mask, read_table
 from polyleaf.data.memory import Needs, needs, refuse_too_large
+from polyleaf.data.row_numbers import row_numbers
 from polyleaf.data.source import Source
 from polyleaf.data.sources import opened, rows_of
 from polyleaf.data.streamed_table import StreamedTable
@@ -101,20 +101,13 @@ class RowReader:
         kept = rows_with_weight(weight)
         if reset:
             self.categories = self._learn_categories(table, kept, start)
-        X: FeatureTable
-        if table.kind == "stream":
-            streamed = StreamedTable(table.source, self.categories, kept)
-            X = streamed if reset else streamed.columns(range(table.shape[1]))
-        elif table.kind == "binned":
-            X = table.source.rows()
-        else:
-            X = table_numbers(table, category_codes(table, self.categories))
-            X = X if kept is None else chosen_rows(X, kept)
+        X = row_numbers(table, self.categories, kept)
+        if isinstance(X, StreamedTable) and not reset:
+            X = X.columns(range(table.shape[1]))
         if kept is not None:
             y, weight = y[kept], None if weight is None else weight[kept]
         refuse_unobserved(X.shape[0], weight if reset else None, given.y_name, columns)
-        # Training and evaluation read a sparse table column by column.
-        return Rows(scipy.sparse.csc_array(X) if scipy.sparse.issparse(X) else X, y, weight, kept)
+        return Rows(X, y, weight, kept)
 
     def _read_table(self, given: EvalInput, *, reset: bool) -> Table:
         """Return X with its names, which the estimator takes, or which are held against those it has."""
