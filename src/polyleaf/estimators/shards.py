@@ -16,7 +16,7 @@ from polyleaf.estimators.problem import Problem, read_problem
 from polyleaf.model.fitted import SavedModel
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import validate_params
+from polyleaf.params.validation import validate_params
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.current import summed_over
 from polyleaf.peers.gather import gather_notes
