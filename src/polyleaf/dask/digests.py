@@ -33,8 +33,8 @@ def agreed(own: Digests, known: Digests, peers: Collectives) -> Digests:
     for name in sorted(now):
         if before.get(name, now[name]) != now[name]:
             raise ValueError(
-                f"{name} was computed again after a worker was lost, and holds other rows now: its graph gives "
-                "something else each time. Persist what is random before fit, or give it a seed."
+                f"{name} was computed again after a worker was lost, and holds other rows now: its graph "
+                "gives something else each time. Persist what is random before fit, or give it a seed."
             )
     return before | now
 

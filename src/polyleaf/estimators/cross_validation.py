@@ -29,7 +29,7 @@ from polyleaf.params import wording
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Boolean
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import validate_params
+from polyleaf.params.validation import validate_params
 from polyleaf.training.callbacks import all_callbacks
 from polyleaf.training.folds import Folds
 from polyleaf.training.loop import Beginning, Run, TrainingResult, boost
