@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from polyleaf._core import BinnedMatrix
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import EvalInput
@@ -80,7 +81,10 @@ def prepare_shard(
         _check_columns(problem)
         problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads))
         measured = evaluations(problem, evals)
-        return PreparedShard(problem, measured, bin_data(problem.data, problem.settings), callbacks)
+        matrix = bin_data(problem.data, problem.settings)
+        # The numbers themselves are needed no more.
+        coded = replace(problem.data, X=BinnedRows(matrix, lambda: ""))
+        return PreparedShard(replace(problem, data=coded), measured, matrix, callbacks)
 
 
 def train_shard(prepared: PreparedShard, peers: Collectives, done: RoundsDone) -> SavedModel:
