@@ -8,7 +8,7 @@ from pathlib import Path
 
 from polyleaf.paper import figures, tables
 from polyleaf.paper.results import Results
-from polyleaf.paper.settings import FULL, GBDT_SPARSE_K, SCALES, TITLES
+from polyleaf.paper.settings import FULL, GBDT_SPARSE_K, LIGHTGBM, SCALES, TITLES, XGBOOST
 from polyleaf.paper.store import Record
 from polyleaf.paper.tree_figure import first_trees
 
@@ -182,12 +182,16 @@ def _head(results: Results) -> str:
     if dates:
         span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
         machines = sorted({record.machine for record in results.records})
-        every = sorted(
-            {f"{name} {number}" for one in results.records for name, number in one.versions.items()}
-        )
+        every = sorted({one for record in results.records for one in _took_part(record)})
         facts = {"Date": span, "Machine": "; ".join(machines), "Versions": _listed(every)}
         lines.append("\n".join(f"- {name}: {value}" for name, value in facts.items()))
     return "\n\n".join(lines)
+
+
+def _took_part(record: Record) -> set[str]:
+    """Return the versions that a result hangs on: those of other methods do not count."""
+    others = {name.lower() for name in (XGBOOST, LIGHTGBM)} - {record.run.method.lower()}
+    return {f"{name} {number}" for name, number in record.versions.items() if name not in others}
 
 
 def _section(results: Results, section: Section, figure_folder: Path) -> str:
