@@ -11,243 +11,31 @@ not installed is named and left out. (Not called dask.py: the peers would import
 from __future__ import annotations
 
 import argparse
-import gc
-import importlib
 import importlib.util
-import json
-import multiprocessing
 import os
-import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cluster_plan import Pieces, plan_table
+from cluster_systems import (
+    BINS,
+    DEPTH,
+    LEAF_ROWS,
+    LEAVES,
+    PACKAGES,
+    TITLES,
+    WARM_UP,
+    Figures,
+    on_cluster,
+    plain_fit,
+)
 from report import describe_run
 from speed import log, positive, ratio, table_row, write
-from works import LEARNING_RATE, REG_LAMBDA, synthetic
-
-WARM_UP = 2
-DEPTH, LEAVES, BINS, LEAF_ROWS = 6, 64, 255, 20
-PARTS_A_WORKER = 2
-TITLES = {
-    "polyleaf": "polyleaf",
-    "polyleaf_sketch": "polyleaf, sketch",
-    "xgboost_multi": "XGBoost multi_output_tree",
-    "xgboost": "XGBoost one per output",
-    "lightgbm": "LightGBM",
-}
-PACKAGES = {name: name.split("_")[0] for name in TITLES}
-Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What one training of one system took; the last three of polyleaf only.
-
-    Attributes
-    ----------
-    seconds : float
-        Of a round, the median.
-    bytes_sent : float
-        By a worker in a round.
-    exchanges : float
-        In a round.
-    waiting : float
-        Seconds of a round spent in exchanges, waiting included.
-    """
-
-    seconds: float
-    bytes_sent: float = 0.0
-    exchanges: float = 0.0
-    waiting: float = 0.0
-
-
-class RoundClock:
-    """A callback that notes the end of each round in a file; each worker that calls it has one.
-
-    Parameters
-    ----------
-    folder : str
-        Of the files.
-    """
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-
-    def __call__(self, _: Any) -> None:
-        """Note the time and, of polyleaf, what was exchanged so far."""
-        from polyleaf.peers.current import current_peers
-
-        peers = current_peers()
-        sent = [] if peers is None else [peers.bytes_sent, peers.n_exchanges, peers.seconds]
-        with open(os.path.join(self.folder, f"{os.getpid()}.jsonl"), "a") as file:
-            file.write(json.dumps([perf_counter(), *sent]) + "\n")
-
-
-def read_clock(folder: str, rounds: int) -> Figures:
-    """Return the figures of the slowest worker, and empty the folder."""
-    found = []
-    for path in sorted(Path(folder).iterdir()):
-        lines = np.array([json.loads(line) for line in path.read_text().splitlines()], dtype=np.float64)
-        path.unlink()
-        if len(lines) != WARM_UP + rounds:
-            raise RuntimeError(f"{len(lines)} rounds were done, not {WARM_UP + rounds}")
-        timed = lines[WARM_UP - 1 :]
-        steps = (timed[-1] - timed[0]) / rounds
-        found.append(Figures(median(np.diff(timed[:, 0]).tolist()), *steps[1:].tolist()))
-    return max(found, key=lambda one: one.seconds)
-
-
-# --- systems -----------------------------------------------------------------------------------------------
-
-
-def settings_of(name: str) -> dict[str, Any]:
-    """Return the settings of a system, matched as benchmarks/README.md says."""
-    if PACKAGES[name] == "polyleaf":
-        return {
-            "learning_rate": LEARNING_RATE,
-            "max_depth": DEPTH,
-            "max_leaves": LEAVES,
-            "max_bins": BINS,
-            "min_samples_leaf": LEAF_ROWS,
-            "reg_lambda": REG_LAMBDA,
-            "sketch": "random_projection" if name == "polyleaf_sketch" else None,
-        }
-    if name == "lightgbm":
-        return {
-            "learning_rate": LEARNING_RATE,
-            "max_depth": DEPTH,
-            "num_leaves": LEAVES,
-            "max_bin": BINS,
-            "min_child_samples": LEAF_ROWS,
-            "reg_lambda": REG_LAMBDA,
-            "feature_pre_filter": False,
-            "verbosity": -1,
-        }
-    return {
-        "objective": "multi:softprob",
-        "tree_method": "hist",
-        "grow_policy": "lossguide",
-        "multi_strategy": "multi_output_tree" if name == "xgboost_multi" else "one_output_per_tree",
-        "eta": LEARNING_RATE,
-        "max_depth": DEPTH,
-        "max_leaves": LEAVES,
-        "max_bin": BINS,
-        "lambda": REG_LAMBDA,
-        "verbosity": 0,
-    }
-
-
-def train(name: str, client: Any, X: Any, y: Any, n_outputs: int, rounds: int, clock: RoundClock) -> None:
-    """Train a system on a cluster; `clock` is called after each round."""
-    settings = settings_of(name)
-    if PACKAGES[name] == "polyleaf":
-        from polyleaf.dask import DaskPolyleafClassifier
-
-        DaskPolyleafClassifier(n_estimators=rounds, callbacks=[clock], **settings).fit(X, y, client=client)
-    elif name == "lightgbm":
-        lightgbm: Any = importlib.import_module("lightgbm")
-        model = lightgbm.DaskLGBMClassifier(n_estimators=rounds, client=client, **settings)
-        model.fit(X, y, callbacks=[clock])
-    else:
-        xgboost: Any = importlib.import_module("xgboost")
-        dask: Any = importlib.import_module("xgboost.dask")
-
-        class Clock(xgboost.callback.TrainingCallback):  # type: ignore[misc, name-defined]
-            def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-                clock(None)
-                return False
-
-        # Of so many rows at equal probabilities: it bounds a leaf by the Hessian, 2p(1-p) of a class.
-        weight = LEAF_ROWS * 2 * (1 - 1 / n_outputs) / n_outputs
-        settings |= {"num_class": n_outputs, "min_child_weight": weight}
-        data = dask.DaskQuantileDMatrix(client, X, y, max_bin=BINS)
-        dask.train(client, settings, data, num_boost_round=rounds, callbacks=[Clock()])
-
-
-def on_cluster(
-    name: str, X: Array, y: Array, n_outputs: int, n_workers: int, options: argparse.Namespace
-) -> tuple[Figures, dict[int, float]]:
-    """Train a system on a new cluster; return its figures, and seconds of exchanges of so many bytes."""
-    import dask.array as da
-    from distributed import Client, LocalCluster, wait
-
-    threads = max(1, options.threads // n_workers)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        LocalCluster(
-            n_workers, threads_per_worker=threads, memory_limit=0, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        step = -(-len(X) // (PARTS_A_WORKER * n_workers))
-        tables = client.persist([da.from_array(X, chunks=(step, -1)), da.from_array(y, chunks=step)])
-        wait(tables)
-        train(name, client, *tables, n_outputs, WARM_UP + options.rounds, RoundClock(folder))
-        exchanges = exchange_seconds(client) if name == "polyleaf" and n_workers > 1 else {}
-        return read_clock(folder, options.rounds), exchanges
-
-
-def exchange_seconds(client: Any) -> dict[int, float]:
-    """Return how long an exchange between all workers takes where each part has so many bytes."""
-    from polyleaf.dask.launch import launch
-
-    def timed(rank: Any, _: Any) -> dict[int, float]:
-        seconds = {}
-        for n_bytes, repeats in ((8, 200), (1 << 20, 20)):
-            parts = [bytes(n_bytes)] * rank.exchange.size
-            rank.exchange.exchange(parts)  # connections are made
-            times = []
-            for _ in range(repeats):
-                start = perf_counter()
-                rank.exchange.exchange(parts)
-                times.append(perf_counter() - start)
-            seconds[n_bytes] = median(times)
-        return seconds
-
-    found: dict[int, float] = launch(client, timed, dict.fromkeys(client.nthreads()))
-    return found
-
-
-def plain_fit(X: Array, y: Array, threads: int, rounds: int) -> Figures:
-    """Train the plain estimator in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        np.save(Path(folder) / "X.npy", X)
-        np.save(Path(folder) / "y.npy", y)
-        clock = Path(folder) / "clock"
-        clock.mkdir()
-        process = multiprocessing.get_context("spawn").Process(
-            target=_plain_fit, args=(folder, str(clock), threads, rounds)
-        )
-        process.start()
-        process.join()
-        if process.exitcode != 0:
-            raise RuntimeError(f"the process ended with {process.exitcode}")
-        return read_clock(str(clock), rounds)
-
-
-def _plain_fit(folder: str, clock: str, threads: int, rounds: int) -> None:
-    from polyleaf import PolyleafClassifier
-
-    X, y = np.load(Path(folder) / "X.npy"), np.load(Path(folder) / "y.npy")
-    model = PolyleafClassifier(
-        n_estimators=WARM_UP + rounds,
-        n_jobs=threads,
-        callbacks=[RoundClock(clock)],
-        **settings_of("polyleaf"),
-    )
-    gc.collect()
-    model.fit(X, y)
-
-
-# --- the run -----------------------------------------------------------------------------------------------
+from works import synthetic
 
 
 def attempt(where: str, measure: Callable[[], Any], notes: list[str]) -> Any:
@@ -273,22 +61,23 @@ def measure_outputs(n_outputs: int, systems: list[str], options: argparse.Namesp
     for threads in options.plain_threads:
         found = attempt(
             f"{n_outputs} outputs, plain fit, {threads} threads",
-            lambda n=threads: plain_fit(X, y, n, options.rounds),
+            partial(plain_fit, X, y, threads, options.rounds),
             notes,
         )
         if found is not None:
             rows.append(("polyleaf, plain fit", f"{threads} threads", found, True))
     for n_workers in options.workers:
+        share = max(1, options.threads // n_workers)
         for name in systems:
             found = attempt(
                 f"{n_outputs} outputs, {TITLES[name]}, {n_workers} workers",
-                lambda name=name, n=n_workers: on_cluster(name, X, y, n_outputs, n, options),
+                partial(on_cluster, name, X, y, n_outputs, n_workers, share, options.rounds),
                 notes,
             )
             if found is None:
                 continue
             figures, exchanges = found
-            where = f"{n_workers} x {max(1, options.threads // n_workers)} threads"
+            where = f"{n_workers} x {share} threads"
             rows.append((TITLES[name], where, figures, False))
             if exchanges:
                 compute = figures.seconds - figures.waiting
