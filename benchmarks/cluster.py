@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from cluster_plan import Pieces, plan_table
+from cluster_plan import Pieces, count_tiles, plan_table
 from cluster_systems import (
     BINS,
     DEPTH,
@@ -93,7 +93,7 @@ def measure_outputs(n_outputs: int, systems: list[str], options: argparse.Namesp
         sent = [f"{one.bytes_sent / 1e6:.3g}", f"{one.exchanges:.0f}", f"{one.waiting:.3g}"]
         lines.append(table_row(cells + (sent if one.exchanges else ["-"] * 3)))
     lines += ["", *(f"- {note}" for note in notes)] if notes else []
-    return lines + plan_table(pieces)
+    return lines + plan_table(pieces, count_tiles(options.features, BINS))
 
 
 def main() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 WORKERS = (16, 64)
-BYTES_A_SECOND = 1.25e9  # 10 GbE
+BYTES_A_SECOND = 1.25e9  # 10 GbE, each way
+TILE_BINS = 2048  # kTileSlots of core/table/tile_layout.hpp
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,17 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Plan:
-    """A round of a larger cluster, in seconds; `bytes_sent` by a worker."""
+    """A round of a larger cluster: seconds, and bytes that a worker sends and the busiest one receives."""
 
-    bytes_sent: float
-    wire: float
+    sent: float
+    received: float
     latency: float
     compute: float
+
+    @property
+    def wire(self) -> float:
+        """Seconds in which the busiest worker sends or receives."""
+        return max(self.sent, self.received) / BYTES_A_SECOND
 
     @property
     def efficiency(self) -> float:
@@ -46,27 +53,29 @@ class Plan:
         return self.compute / (self.compute + self.wire + self.latency)
 
 
-def plan(pieces: Mapping[int, Pieces], n_workers: int) -> Plan:
+def count_tiles(n_features: int, n_bins: int) -> int:
+    """Return in how many tiles the features are; a tile has one owner."""
+    return math.ceil(n_features / max(1, TILE_BINS // n_bins))
+
+
+def plan(pieces: Mapping[int, Pieces], n_workers: int, n_tiles: int) -> Plan:
     """Return a round of `n_workers` that have as many rows and threads each as those of the most measured.
 
-    A worker sends the others their tiles of its histograms, ``(n - 1) / n`` of them, and everybody its sums
-    and splits, ``n - 1`` times: the two amounts follow from the fewest and the most workers measured. An
-    exchange takes longer by the same for each further worker. Wires and computing do not overlap.
+    A worker sends its histograms but for the tiles that it owns, and gets the tiles that it owns from all
+    others. An exchange takes longer by the same for each further worker. Wires and computing do not overlap.
     """
     few, most = min(pieces), max(pieces)
-    shares = {n: ((n - 1) / n, n - 1) for n in (few, most)}
-    (a, b), (c, d) = shares[few], shares[most]
-    sent = pieces[few].bytes_sent, pieces[most].bytes_sent
-    to_all = max(0.0, (a * sent[1] - c * sent[0]) / (a * d - b * c))
-    histograms = (sent[1] - d * to_all) / c
-    slope = max(0.0, (pieces[most].latency - pieces[few].latency) / (most - few))
-    latency = pieces[most].latency + slope * (n_workers - most)
-    n_bytes = histograms * (n_workers - 1) / n_workers + to_all * (n_workers - 1)
     one = pieces[most]
-    return Plan(n_bytes, n_bytes / BYTES_A_SECOND, one.exchanges * latency, one.compute)
+    histograms = one.bytes_sent * most / (most - 1)
+    slope = max(0.0, (one.latency - pieces[few].latency) / (most - few))
+    latency = one.latency + slope * (n_workers - most)
+    owned = math.ceil(n_tiles / n_workers) / n_tiles
+    kept = n_tiles // n_workers / n_tiles  # of the worker that owns the fewest, which may be none
+    sent = histograms * (1 - kept)
+    return Plan(sent, histograms * owned * (n_workers - 1), one.exchanges * latency, one.compute)
 
 
-def plan_table(pieces: Mapping[int, Pieces]) -> list[str]:
+def plan_table(pieces: Mapping[int, Pieces], n_tiles: int) -> list[str]:
     """Return the section of a report; nothing where fewer than two numbers of workers were measured."""
     if len(pieces) < 2:
         return []
@@ -75,15 +84,16 @@ def plan_table(pieces: Mapping[int, Pieces]) -> list[str]:
     lines = [
         "",
         f"From these pieces, a cluster on 10 GbE whose workers have as many rows and threads each as those "
-        f"of the {most} above (an exchange of 8 bytes took {measured} workers, all on this machine):",
+        f"of the {most} above (an exchange of 8 bytes took {measured} workers, all on this machine; "
+        f"received: by the busiest owner of one of the {n_tiles} tiles of features):",
         "",
-        "| workers | MB sent | s on the wire | s of latency | s of computing | efficiency |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| workers | MB sent | MB received | s on the wire | s of latency | s of computing | efficiency |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for n_workers in WORKERS:
-        one = plan(pieces, n_workers)
-        lines.append(
-            f"| {n_workers} | {one.bytes_sent / 1e6:.3g} | {one.wire:.3g} | {one.latency:.3g} | "
-            f"{one.compute:.3g} | {one.efficiency:.2f} |"
-        )
+        one = plan(pieces, n_workers, n_tiles)
+        moved = [f"{n_bytes / 1e6:.3g}" for n_bytes in (one.sent, one.received)]
+        seconds = [f"{value:.3g}" for value in (one.wire, one.latency, one.compute)]
+        cells = [str(n_workers), *moved, *seconds, f"{one.efficiency:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
     return lines
