@@ -43,7 +43,8 @@ def attempt(where: str, measure: Callable[[], Any], notes: list[str]) -> Any:
     try:
         found = measure()
     except Exception as error:  # a peer's failure is a line of the report
-        notes.append(f"{where}: {type(error).__name__}: {str(error).strip().splitlines()[-1:]}")
+        said = (str(error).strip() or "no message").splitlines()[-1]
+        notes.append(f"{where}: {type(error).__name__}: {said}")
         log(notes[-1])
         return None
     log(f"{where}: {found}")
