@@ -13,16 +13,19 @@ from polyleaf.dask.training import fit_on_cluster
 from polyleaf.data.inputs import read_eval_sets
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.regressor import PolyleafRegressor
+from polyleaf.estimators.shards import check_shards
 
 
 def _fit(
     estimator: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, eval_sample_weight: Any, client: Any
 ) -> None:
     """Train a plain estimator on a cluster, and make it a fitted one."""
+    sets = read_eval_sets(eval_set, eval_sample_weight)
+    check_shards(estimator, len(sets))
     tables = {"X": X, "y": y} | ({} if sample_weight is None else {"weight": sample_weight})
     training = ClusterRows("training", "X", "y", "sample_weight", tables)
     evals = []
-    for given in read_eval_sets(eval_set, eval_sample_weight):
+    for given in sets:
         parts = {"X": given.X, "y": given.y} | ({} if given.weight is None else {"weight": given.weight})
         evals.append(ClusterRows(given.name, given.X_name, given.y_name, given.weight_name, parts))
     client = get_client() if client is None else client

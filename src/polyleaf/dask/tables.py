@@ -10,7 +10,7 @@ import numpy as np
 from dask.array import Array
 from distributed import Client
 
-from polyleaf.dask.partitions import place
+from polyleaf.dask.partitions import by_rows, place
 from polyleaf.data.inputs import EvalInput
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.pieces import Pieces
@@ -42,7 +42,8 @@ class ClusterRows:
 
     def empty(self) -> dict[str, Any]:
         """Return the tables without rows, for a worker that has none."""
-        return {key: _without_rows(table) for key, table in self.tables.items()}
+        names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
+        return {key: _without_rows(by_rows(names[key], table)) for key, table in self.tables.items()}
 
     def described(self) -> ClusterRows:
         """Return what workers need to know: all but the tables."""

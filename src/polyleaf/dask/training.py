@@ -70,11 +70,13 @@ def fit_on_cluster(
         return model
 
     with Run(client, deadlines) as run:
-        failures = 0
+        failures = n_done = 0
         while True:
             try:
                 shards = _shards(client, training, evals)
-                run.launch(prepare, shards)
+                before, n_done = n_done, run.launch(prepare, shards)
+                if n_done > before:
+                    failures = 0
                 addresses = dict.fromkeys(shards)
                 del shards  # Dask may drop the partitions: the workers have their codes
                 model: SavedModel = run.launch(train, addresses)

@@ -151,7 +151,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
             require_gpu()
         evals = read_eval_sets(eval_set, eval_sample_weight, source_kind)
-        callbacks = callbacks_of(params, evals)
+        callbacks = callbacks_of(params, len(evals))
         start = self._start(init_model, resume)
         given = self._targets(params).naming_columns(training_rows(X, y, sample_weight))
         with opened(given, self.categorical_features) as given:

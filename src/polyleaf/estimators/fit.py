@@ -20,7 +20,7 @@ from polyleaf.training.continuation import Start
 from polyleaf.training.loop import Beginning, TrainingResult, train
 
 
-def callbacks_of(params: Mapping[str, Any], evals: Sequence[EvalInput]) -> list[Any]:
+def callbacks_of(params: Mapping[str, Any], n_eval_sets: int) -> list[Any]:
     """Return the callbacks of a fit: those given, and those that the parameters stand for.
 
     Raises
@@ -28,7 +28,7 @@ def callbacks_of(params: Mapping[str, Any], evals: Sequence[EvalInput]) -> list[
     ValueError
         When parameters exclude each other, or early stopping has no evaluation set to watch.
     """
-    check(Situation(params, n_eval_sets=len(evals)))
+    check(Situation(params, n_eval_sets=n_eval_sets))
     return all_callbacks(params["callbacks"], params["early_stopping_rounds"], int(params["verbose"]))
 
 

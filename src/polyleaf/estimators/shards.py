@@ -49,6 +49,21 @@ class PreparedShard:
     callbacks: list[Any] = field(default_factory=list)
 
 
+def check_shards(estimator: BasePolyleaf, n_eval_sets: int) -> list[Any]:
+    """Return the callbacks of a fit, or raise where parameters do not go with each other or with shards.
+
+    What hangs on the data is found when they are read.
+    """
+    params = estimator.get_params(deep=False)
+    validate_params(params, estimator._kind)
+    callbacks = callbacks_of(params, n_eval_sets)
+    saves = any(isinstance(callback, Checkpoint) for callback in callbacks)
+    goes_on = bool(params["warm_start"]) and hasattr(estimator, "_forest")
+    asked = ("warm_start=True on a fitted estimator",) if goes_on else ()
+    check(Situation(params, device=params["device"], shards=True, checkpoint=saves, going_on=asked))
+    return callbacks
+
+
 def prepare_shard(
     estimator: BasePolyleaf, given: EvalInput, evals: Sequence[EvalInput], n_threads: int
 ) -> PreparedShard:
@@ -71,11 +86,8 @@ def prepare_shard(
         When an option does not go with shards, or the shards have different columns.
     """
     assert given.pieces is not None
+    callbacks = check_shards(estimator, len(evals))
     params = estimator.get_params(deep=False)
-    validate_params(params, estimator._kind)
-    callbacks = callbacks_of(params, evals)
-    saves = any(isinstance(callback, Checkpoint) for callback in callbacks)
-    check(Situation(params, device=params["device"], shards=True, checkpoint=saves))
     with summed_over(given.pieces.peers):
         problem = read_problem(estimator, params, given)
         _check_columns(problem)

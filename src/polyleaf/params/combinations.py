@@ -467,6 +467,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "the distinct values of columns are exchanged from dense tables",
     ),
     Exclusion(
+        "shards, going on",
+        options.SHARDS,
+        options.GOING_ON,
+        "the trees to go on from would have to be on all shards",
+    ),
+    Exclusion(
         "shards, Checkpoint",
         options.SHARDS,
         options.CHECKPOINT,
