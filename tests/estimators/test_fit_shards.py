@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.callbacks import LearningRateSchedule
 from polyleaf.data.inputs import EvalInput
-from polyleaf.estimators.shards import fit_shard
+from polyleaf.estimators.shards import fit_shard, prepare_shard, train_shard
+from polyleaf.metrics import rmse_per_output
 from polyleaf.model.file import write_model
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
@@ -165,7 +166,7 @@ def test_errors_name_what_is_wrong_wherever_it_is():
     cases = (
         ([one, one.rename(columns={"b": "z"})], [y, y], {}, "feature names.*'b'.*'z'"),
         ([one, one[["a"]]], [y, y], {}, "number of features: 2 and 1"),
-        ([one, one], [y, Y], {}, "number of targets: 1 and 3|in fit|column"),
+        ([one, one], [y, Y], {}, "parts of y have different dimensions"),
         ([one, one.assign(b="text")], [y, y], {}, "column 'b' holds no numbers"),
         ([one, one], [y, np.where(np.arange(N) == 5, np.inf, y)], {}, "infinity|inf"),
         ([one, one], [np.full(N, np.nan)] * 2, {}, "holds no observation"),
@@ -180,3 +181,52 @@ def test_errors_name_what_is_wrong_wherever_it_is():
 def test_a_shard_without_rows_takes_part(name, tmp_path):
     """It has none to train on, or none of the evaluation set."""
     assert_same_file(tmp_path, name, [1, 4], [0, 2, 0], 3)
+
+
+def test_callbacks_may_compute_what_they_like(tmp_path):
+    """Sums of theirs are their own, not those of all shards."""
+
+    def measures(state):
+        assert rmse_per_output(Y, Y).sum() == 0
+        PolyleafRegressor(n_estimators=1).fit(Y[:20], Y[:20, 0])
+
+    assert_same_file(tmp_path, "targets", [70], [0, 1], 2, callbacks=[measures])
+    CASES["targets"][0].set_params(callbacks=None)
+
+
+@pytest.mark.parametrize("labels", ["object", "category"])
+def test_text_of_any_dtype_in_a_shard_without_rows(labels, tmp_path):
+    CASES[labels] = (PolyleafClassifier(), CLASSES.astype(labels), None)
+    try:
+        assert_same_file(tmp_path, labels, [0, 90], [0, 1, 1], 2)
+    finally:
+        del CASES[labels]
+
+
+def test_targets_of_a_mixed_model_that_one_shard_has_not_seen(tmp_path):
+    y = TARGETS[["u"]].assign(level=CLASSES.where(np.arange(N) >= 60, None))
+    model = PolyleafMixed({"u": "regression", "level": "multiclass"}, class_weight="balanced")
+    CASES["late"] = (model, y, None)
+    try:
+        assert_same_file(tmp_path, "late", [60, 100], [0, 1, 1], 2)
+    finally:
+        del CASES["late"]
+
+
+def test_a_round_that_was_done_before_is_heard_of(tmp_path):
+    """A callback that ends the training after it does so when the run goes on, too."""
+
+    def trained(exchange, known):
+        peers, half = Collectives(exchange), N // 2
+        rows = slice(half * exchange.rank, half * (exchange.rank + 1))
+        pieces = Pieces(peers, (exchange.rank,), (half,))
+        given = EvalInput("t", TABLE[["a", "b"]][rows], Y[rows], None, "X", "y", "w", pieces)
+        stop = lambda state: state.round == 2  # noqa: E731
+        shard = prepare_shard(PolyleafRegressor(n_estimators=6, callbacks=[stop]), given, [], 1)
+        done = list(known) if exchange.rank else []  # one shard has lost its memory
+        return train_shard(shard, peers, done), done
+
+    whole, known = run_local(2, lambda exchange: trained(exchange, []))[0]
+    assert len(known) == 3
+    for model, _ in run_local(2, lambda exchange: trained(exchange, known)):
+        assert file_of(tmp_path / "again", model) == file_of(tmp_path / "whole", whole)

@@ -66,10 +66,10 @@ def sparse_labels(**params: Any) -> Any:
     return classifier(SPARSE, **CLIPPED | params)
 
 
-def in_shards(estimator: Any, y: Any = TARGETS, table: Any = X) -> Any:
+def in_shards(estimator: Any, y: Any = TARGETS, table: Any = X, weight: Any = None) -> Any:
     def fit(exchange: Any) -> Any:
         pieces = Pieces(Collectives(exchange), (0,), (60,))
-        given = EvalInput("training", table, y, None, "X", "y", "sample_weight", pieces)
+        given = EvalInput("training", table, y, weight, "X", "y", "sample_weight", pieces)
         return fit_shard(estimator.set_params(**SMALL), given, [], 1)
 
     return lambda: run_local(1, fit)
@@ -211,6 +211,7 @@ REFUSED: dict[str, Callable[[], object]] = {
         PolyleafRegressor(subsample=0.5, sampling_method="gradient_based")
     ),
     "shards, sparse X": in_shards(PolyleafRegressor(), TARGETS, scipy.sparse.csr_array(X)),
+    "shards, wide weights": in_shards(PolyleafRegressor(), weight=np.geomspace(1, 1e12, 60)),
     "shards, going on": in_shards(PolyleafRegressor(warm_start=True).fit(X, TARGETS)),
     "shards, Checkpoint": in_shards(PolyleafRegressor(callbacks=[Checkpoint("file")])),
     "shards, callable objective": in_shards(PolyleafRegressor(objective=lambda y, raw: (raw - y, 1.0))),

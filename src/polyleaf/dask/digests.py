@@ -49,5 +49,8 @@ def _digest(tables: Sequence[Any]) -> str:
         else:
             values = np.ascontiguousarray(table)
         digest.update(str((values.shape, values.dtype)).encode())
-        digest.update(values.view(np.uint8).data if values.size else b"")
+        if values.dtype.kind == "O":
+            digest.update(repr(values.tolist()).encode())
+        elif values.size:
+            digest.update(values.view(np.uint8).data)
     return digest.hexdigest()

@@ -193,8 +193,20 @@ def _n_rows(part: Any) -> int:
 
 def _joined(parts: Sequence[Any], bounds: Sequence[tuple[int, int]]) -> Any:
     """Return these rows of parts, one below the other."""
-    if hasattr(parts[0], "iloc"):
-        import pandas
+    return joined(
+        [
+            part.iloc[low:high] if hasattr(part, "iloc") else part[low:high]
+            for part, (low, high) in zip(parts, bounds, strict=True)
+        ]
+    )
 
-        return pandas.concat([part.iloc[low:high] for part, (low, high) in zip(parts, bounds, strict=True)])
-    return np.concatenate([part[low:high] for part, (low, high) in zip(parts, bounds, strict=True)])
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return parts of a table, one below the other; categories are those of all of them."""
+    if len(parts) == 1:
+        return parts[0]
+    if hasattr(parts[0], "iloc"):
+        from dask.dataframe.dispatch import concat
+
+        return concat(list(parts))
+    return np.concatenate(parts)

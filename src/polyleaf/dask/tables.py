@@ -10,7 +10,7 @@ import numpy as np
 from dask.array import Array
 from distributed import Client
 
-from polyleaf.dask.partitions import by_rows, place
+from polyleaf.dask.partitions import by_rows, joined, place
 from polyleaf.data.inputs import EvalInput
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.pieces import Pieces
@@ -55,7 +55,7 @@ class ClusterRows:
         """Return the rows of a rank, from its parts."""
         names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
         joined = {
-            key: _joined([part["tables"][names[key]] for part in parts]) if parts else table
+            key: joined([part["tables"][names[key]] for part in parts]) if parts else table
             for key, table in empty.items()
         }
         return EvalInput(
@@ -74,13 +74,3 @@ def _without_rows(table: Any) -> Any:
     if isinstance(table, Array):
         return np.empty((0, *table.shape[1:]), dtype=table.dtype)
     return table._meta
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    if hasattr(parts[0], "iloc"):
-        import pandas
-
-        return pandas.concat(parts)
-    return np.concatenate(parts)

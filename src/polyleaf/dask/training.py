@@ -17,7 +17,7 @@ from polyleaf.dask.tables import ClusterRows
 from polyleaf.estimators.shards import PreparedShard, prepare_shard, train_shard
 from polyleaf.model.fitted import SavedModel
 from polyleaf.peers.collectives import Collectives
-from polyleaf.peers.exchange import ExchangeError
+from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
 
 _log = logging.getLogger(__name__)
 
@@ -71,8 +71,10 @@ def fit_on_cluster(
 
     with Run(client, deadlines) as run:
         failures = n_done = 0
+        workers: set[str] = set()
         while True:
             try:
+                workers = set(client.nthreads())
                 shards = _shards(client, training, evals)
                 before, n_done = n_done, run.launch(prepare, shards)
                 if n_done > before:
@@ -81,9 +83,11 @@ def fit_on_cluster(
                 del shards  # Dask may drop the partitions: the workers have their codes
                 model: SavedModel = run.launch(train, addresses)
                 return model
-            except ExchangeError as error:
+            except (ExchangeError, ValueError, KeyError) as error:
                 failures += 1
-                if failures > _MOST_FAILURES:
+                lost = isinstance(error, (PeerLost, PeerFailed, Stopped, Fenced))
+                # While rows are placed, a worker that goes is an error of another kind.
+                if failures > _MOST_FAILURES or not (lost or workers - set(client.nthreads())):
                     raise
                 _log.warning("%s; going on with the rounds done (failure %d)", error, failures)
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from polyleaf.data.tables import Array, FloatArray, Table, is_missing, text_columns
 from polyleaf.params.wording import shown
-from polyleaf.peers.gather import gather_values
+from polyleaf.peers.gather import gather_notes
 
 Category = str | bool | int | float
 BoolArray = npt.NDArray[np.bool_]
@@ -74,8 +74,9 @@ class CategoryValues:
         where = f"{name}: column {label!r}"
         levels, positions = factored(column, where)
         used = _used(levels, positions if rows is None else positions[rows])
-        found = gather_values(_checked(used, where).values())
-        _checked(dict(enumerate(found)), where)  # those of other shards, too
+        shards = gather_notes(list(_checked(used, where).values()))
+        _checked(dict(enumerate(value for of_shard in shards for value in of_shard)), where)
+        found = {value for of_shard in shards for value in of_shard}
         if len(found) > MOST_CATEGORIES:
             raise ValueError(
                 f"{where} has {len(found):,} categories; at most {MOST_CATEGORIES:,} are allowed. Leave it "
@@ -160,7 +161,12 @@ def resolve_categorical(categorical_features: Any, table: Table) -> BoolArray:
             )
         _refuse_ordered(table)
         found = table.categorical.copy()
-        return found | text_columns(table) if categorical_features == "auto" else found
+        if categorical_features == "auto":
+            found |= text_columns(table)
+        said = gather_notes(found.tolist())  # of all shards: a column may be empty in some
+        if len({len(one) for one in said}) == 1:
+            found = np.asarray(np.array(said).any(axis=0))
+        return found
     chosen = np.asarray(categorical_features, dtype=object)
     if chosen.ndim != 1:
         raise TypeError(

@@ -406,7 +406,7 @@ def _single_type(labels: Array, name: str) -> Array:
     names = sorted({_type_name(kind) for kind in kinds})
     if len(names) > 1:
         raise ValueError(f"{name} mixes labels of type {' and '.join(names)}; all must be of one type.")
-    if names == ["str"]:
+    if names in ([], ["str"]):
         return labels
     dtypes = {"bool": np.bool_, "int": np.int64, "float": np.float64}
     if names[0] not in dtypes:
@@ -442,6 +442,9 @@ def _sorted_classes(labels: Array) -> Array:
     # Sorting Python strings row by row is slow; there are few distinct ones.
     own = sorted(set(labels.tolist())) if labels.dtype.kind == "O" else np.unique(labels).tolist()
     shards = [note for note in gather_notes([labels.dtype.str, own]) if note[1]]  # those that have labels
+    dtypes = sorted({"text" if "U" in dtype else dtype for dtype, _ in shards})
+    if len(dtypes) > 1:
+        raise ValueError(f"parts of y mix labels of type {' and '.join(dtypes)}; all must be of one type.")
     distinct = sorted({label for _, some in shards for label in some})
     if shards[0][0] == "|O":
         classes = np.empty(len(distinct), dtype=object)

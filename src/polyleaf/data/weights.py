@@ -276,7 +276,7 @@ def _times_groups(class_weight: Any, y: Array, coding: MixedCoding, weight: Floa
         own = cells[:, columns.start] if group.has_classes else cells[:, columns]
         weighed = _times_classes(wanted, y[:, columns], group.coding, own, name)
         assert weighed is not None
-        cells[:, columns] = weighed.reshape(len(y), -1)
+        cells[:, columns] = weighed if weighed.ndim == 2 else weighed[:, np.newaxis]
     return cells
 
 

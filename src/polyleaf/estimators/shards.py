@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import EvalInput
+from polyleaf.data.sums import largest
 from polyleaf.estimators.fit import callbacks_of, evaluations
 from polyleaf.estimators.problem import Problem, read_problem
 from polyleaf.model.fitted import SavedModel
-from polyleaf.params.combinations import check
+from polyleaf.params.combinations import check, refused
 from polyleaf.params.situation import Situation
 from polyleaf.params.validation import validate_params
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.current import summed_over
 from polyleaf.peers.gather import gather_notes
 from polyleaf.training.callbacks import Checkpoint
-from polyleaf.training.loop import Beginning, RoundsDone, train
+from polyleaf.training.loop import Beginning, RoundsDone, TrainingResult, train
 from polyleaf.training.shared_callbacks import SharedCallbacks
 
 if TYPE_CHECKING:
@@ -41,6 +45,8 @@ class PreparedShard:
         The rows of the evaluation sets that are here.
     matrix : BinnedMatrix
         The training rows as bins.
+    callbacks : list
+        Those of the estimator.
     """
 
     problem: Problem
@@ -89,9 +95,13 @@ def prepare_shard(
     callbacks = check_shards(estimator, len(evals))
     params = estimator.get_params(deep=False)
     with summed_over(given.pieces.peers):
+        for one in (given, *evals):
+            _check_alike(one)
         problem = read_problem(estimator, params, given)
         _check_columns(problem)
-        problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads))
+        _check_weights(problem.data)
+        seed = gather_notes(problem.settings.seed)[0]  # of a RandomState, each shard has a copy or none has
+        problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads, seed=seed))
         measured = evaluations(problem, evals)
         matrix = bin_data(problem.data, problem.settings)
         # The numbers themselves are needed no more.
@@ -118,7 +128,8 @@ def train_shard(prepared: PreparedShard, peers: Collectives, done: RoundsDone) -
     with summed_over(peers):
         counts = gather_notes(len(done))
         if max(counts) > min(counts):
-            said = peers.all_gather(pickle.dumps(done) if len(done) == max(counts) else b"")
+            knows = counts.index(max(counts)) == peers.rank
+            said = peers.all_gather(pickle.dumps(done) if knows else b"")
             done[:] = pickle.loads(next(text for text in said if len(text) > 0))
         shared = SharedCallbacks(peers, prepared.callbacks)
         result = train(
@@ -129,6 +140,7 @@ def train_shard(prepared: PreparedShard, peers: Collectives, done: RoundsDone) -
             problem.settings,
             [shared],
             Beginning(matrix=prepared.matrix, done=done),
+            save=_refuse_to_save,
         )
         if result.error is not None:
             raise result.error
@@ -147,6 +159,28 @@ def fit_shard(
     """Do `prepare_shard` and `train_shard`."""
     assert given.pieces is not None
     return train_shard(prepare_shard(estimator, given, evals, n_threads), given.pieces.peers, [])
+
+
+def _refuse_to_save(path: str | os.PathLike[str], result: TrainingResult) -> None:
+    raise refused(Situation(shards=True, checkpoint=True))
+
+
+def _check_alike(given: EvalInput) -> None:
+    """Raise ValueError where some shards have weights, or targets of two dimensions, and others have not."""
+    y, weight = cast(Any, given.y), cast(Any, given.weight)
+    said = gather_notes([np.ndim(y), None if weight is None else np.ndim(weight)])
+    for what, values in zip((given.y_name, given.weight_name), zip(*said, strict=True), strict=True):
+        if len(set(values)) > 1:
+            raise ValueError(f"parts of {what} have different dimensions, or some are missing.")
+
+
+def _check_weights(data: Dataset) -> None:
+    """Raise ValueError where weights differ too much for sums that no order changes."""
+    weight = data.weights.row
+    if weight is None:
+        return
+    most, least = largest(weight, None), -largest(-weight[weight > 0], None, -np.inf)
+    check(Situation(shards=True, wide_weights=bool(most > 2.0**30 * least)))
 
 
 def _check_columns(problem: Problem) -> None:

@@ -33,6 +33,7 @@ from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.situation import Situation
 from polyleaf.params.target_specs import TargetSpec, read_specs
 from polyleaf.params.wording import TargetWords
+from polyleaf.peers.gather import any_shard
 
 
 class GroupedTargets(Targets):
@@ -201,7 +202,7 @@ def _known_of_group(
     """Return what metrics have to know of a group's targets, of the training rows that have some of them."""
     training, own = part.targets(y), part.weights(weight)
     if own is not None:
-        training = training[own.reshape(len(own), -1).any(axis=1)]
+        training = training[(own if own.ndim == 2 else own[:, np.newaxis]).any(axis=1)]
     return KnownTargets.of(replace(group.coding, names=group.columns), training)
 
 
@@ -232,7 +233,7 @@ def _of_all(metric: Metric, name: str, part: LossGroup) -> Metric:
     def measured(y: Any, prediction: Any, weight: FloatArray | None) -> float:
         own = np.ascontiguousarray(prediction[:, part.outputs])
         own_weight = part.weights(weight)
-        if own_weight is not None and not own_weight.any():
+        if own_weight is not None and not any_shard(bool(own_weight.any())):
             return float("nan")
         return metric.function(part.targets(y), own, own_weight)
 
@@ -253,4 +254,5 @@ def _of_all(metric: Metric, name: str, part: LossGroup) -> Metric:
         metric.takes_weight,
         None if metric.check_targets is None else check_targets,
         None if metric.check_weights is None else check_weights,
+        merges=metric.merges,
     )

@@ -467,6 +467,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "the distinct values of columns are exchanged from dense tables",
     ),
     Exclusion(
+        "shards, wide weights",
+        options.SHARDS,
+        options.WIDE_WEIGHTS,
+        "the sums of their leaves hang on the order of the rows",
+    ),
+    Exclusion(
         "shards, going on",
         options.SHARDS,
         options.GOING_ON,

@@ -198,6 +198,9 @@ OTHER_WEIGHTS = Option(
     "weights of rows that it was not binned with",
 )
 SHARDS = Option("rows in several shards", lambda s: s.shards, plural=True)
+WIDE_WEIGHTS = Option(
+    "weights of which some are more than 2^30 times others", lambda s: s.wide_weights, plural=True
+)
 CALLABLE_OBJECTIVE = Option(
     "a callable `objective`", lambda s: callable(s.params.get("objective")), "a callable objective"
 )

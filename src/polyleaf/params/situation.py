@@ -55,8 +55,8 @@ class Situation:
         Name of a metric that takes no weights.
     weighted : bool
         Whether rows to be measured have weights or missing targets.
-    shards : bool
-        Whether the rows are in several shards.
+    shards, wide_weights : bool
+        Whether the rows are in several shards; whether some weights are more than 2^30 times others.
     going_on : tuple of str
         All that asks for trees to go on from.
     first_score : bool
@@ -93,6 +93,7 @@ class Situation:
     blind_metric: str | None = None
     weighted: bool = False
     shards: bool = False
+    wide_weights: bool = False
     going_on: tuple[str, ...] = ()
     first_score: bool = False
     checkpoint: bool = False

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polyleaf.peers.current import current_peers
-
-Value = TypeVar("Value", bound=str | int | float)
 
 # Of an array whose rows are brought together on every shard.
 MOST_GATHERED_BYTES = 1 << 30
@@ -45,11 +42,6 @@ def gather_rows(values: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
     parts = peers.all_gather(np.ascontiguousarray(values))
     rows = [np.frombuffer(part, dtype=values.dtype).reshape(-1, *values.shape[1:]) for part in parts]
     return np.concatenate(rows)
-
-
-def gather_values(values: Iterable[Value]) -> set[Value]:
-    """Return the distinct values, text or numbers, that any shard has."""
-    return {value for of_shard in gather_notes(list(values)) for value in of_shard}
 
 
 def any_shard(is_so: bool) -> bool:

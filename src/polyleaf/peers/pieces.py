@@ -10,6 +10,8 @@ import numpy.typing as npt
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.shard import Shard
 
+MOST_ROWS = 1 << 30  # of all shards together
+
 
 @dataclass(frozen=True)
 class Pieces:
@@ -39,6 +41,11 @@ class Pieces:
         everywhere = [np.frombuffer(part, dtype=np.int64) for part in self.peers.all_gather(here)]
         sizes = np.concatenate(everywhere).reshape(-1, 2)
         sizes = sizes[np.argsort(sizes[:, 0])]
+        if sizes[:, 1].sum() > MOST_ROWS:
+            raise ValueError(
+                f"the table has {sizes[:, 1].sum():,} rows; at most {MOST_ROWS:,} are allowed, as sums have "
+                "31 bits."
+            )
         first = dict(zip(sizes[:, 0].tolist(), (np.cumsum(sizes[:, 1]) - sizes[:, 1]).tolist(), strict=True))
         filled = np.diff(begins) > 0
         runs = [

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyleaf.peers.collectives import Collectives
+from polyleaf.peers.current import summed_over
 from polyleaf.training.callbacks import CallbackError, CallbackList
 from polyleaf.training.state import TrainingState
 
@@ -25,18 +26,29 @@ class SharedCallbacks:
     def __init__(self, peers: Collectives, callbacks: Sequence[Any]) -> None:
         self._peers = peers
         self._calls = CallbackList(callbacks if peers.rank == 0 else [])
-        self._ended = False
+        self._ended = self._unheard = False
 
     def before_training(self, state: TrainingState) -> None:
         """Let them look at `state` before anything is done."""
+        self._unheard = state.n_done > 0
         try:
-            self._calls.before_training(state)
+            with summed_over(None):  # what callbacks compute is their own
+                self._calls.before_training(state)
         except CallbackError as failed:
             raise failed.error from None
 
     def before_round(self, state: TrainingState) -> bool:
         """Return whether the training ends before this round, and take over the learning rate."""
-        return self._agreed(self._called("before_round", state), state)
+        ends = self._unheard and self._called_of_last_round(state)
+        return self._agreed(ends or self._called("before_round", state), state)
+
+    def _called_of_last_round(self, state: TrainingState) -> bool:
+        """Return what callbacks say of a round that was done before the others were lost."""
+        self._unheard = False
+        number, state.round = state.round, state.n_done - 1
+        ends = self._called("after_round", state)
+        state.round = number
+        return ends
 
     def after_round(self, state: TrainingState) -> bool:
         """Return whether the training ends after this round, and take over which one is the best."""
@@ -44,7 +56,8 @@ class SharedCallbacks:
 
     def after_training(self, state: TrainingState) -> None:
         """Let them finish."""
-        failed = self._calls.after_training(state)
+        with summed_over(None):
+            failed = self._calls.after_training(state)
         if failed is not None:
             raise failed.error
         # After an error the others are elsewhere.
@@ -53,7 +66,8 @@ class SharedCallbacks:
 
     def _called(self, method: str, state: TrainingState) -> bool:
         try:
-            return bool(getattr(self._calls, method)(state))
+            with summed_over(None):
+                return bool(getattr(self._calls, method)(state))
         except CallbackError as failed:
             raise failed.error from None
 
