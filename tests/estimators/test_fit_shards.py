@@ -16,7 +16,10 @@ from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
 from polyleaf.peers.pieces import Pieces
 
-pytestmark = pytest.mark.cpu_only("shards are of the CPU")
+pytestmark = [
+    pytest.mark.cpu_only("shards are of the CPU"),
+    pytest.mark.other_threads("text of frames is in memory that Arrow shares out to threads"),
+]
 
 N = 150
 RNG = np.random.default_rng(0)
