@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, Self
 
+import dask.config
+from dask.utils import parse_timedelta
 from distributed import Client, get_client
 
 from polyleaf.dask.messages import Deadlines
@@ -13,6 +16,19 @@ from polyleaf.dask.training import fit_on_cluster
 from polyleaf.data.inputs import read_eval_sets
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.regressor import PolyleafRegressor
+from polyleaf.params.combinations import check
+from polyleaf.params.situation import Situation
+from polyleaf.params.table import validate_params
+
+
+def deadlines_of_config() -> Deadlines:
+    """Return the deadlines of Dask's configuration, "polyleaf.deadlines": seconds, or "20 s" and the like."""
+    given = dask.config.get("polyleaf.deadlines", {})
+    known = [one.name for one in fields(Deadlines)]
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(f"polyleaf.deadlines has {', '.join(unknown)}; there are {', '.join(known)}")
+    return Deadlines(**{name: parse_timedelta(value) for name, value in given.items()})
 
 
 def _fit(
@@ -28,7 +44,10 @@ def _fit(
     client = get_client() if client is None else client
     if not isinstance(client, Client):
         raise TypeError(f"client is a {type(client).__name__}, not a distributed.Client")
-    saved = fit_on_cluster(client, estimator, training, evals, Deadlines())
+    params = estimator.get_params(deep=False)
+    validate_params(params, estimator._kind)
+    check(Situation(params, device=params["device"], shards=True, n_eval_sets=len(evals)))
+    saved = fit_on_cluster(client, estimator, training, evals, deadlines_of_config())
     estimator._take(saved.fitted)
     estimator._loaded = False
 
@@ -81,6 +100,7 @@ class DaskPolyleafRegressor(PolyleafRegressor):
 
     def to_local(self) -> PolyleafRegressor:
         """Return the fitted model as the plain estimator."""
+        self._check_is_fitted()
         local = PolyleafRegressor(**self.get_params(deep=False))
         local._take(self._fitted())
         return local
@@ -117,6 +137,7 @@ class DaskPolyleafClassifier(PolyleafClassifier):
 
     def to_local(self) -> PolyleafClassifier:
         """Return the fitted model as the plain estimator."""
+        self._check_is_fitted()
         local = PolyleafClassifier(**self.get_params(deep=False))
         local._take(self._fitted())
         return local
