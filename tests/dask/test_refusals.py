@@ -31,7 +31,7 @@ def objective(y, scores, weight):
     [
         ({"objective": objective}, "callable objective"),
         ({"sampling_method": "gradient_based", "subsample": 0.5}, "sampling_method='gradient_based'"),
-        ({"hessian": "exact", "objective": "softmax"}, "hessian='exact'"),
+        ({"hessian": "exact", "objective": "cross_entropy"}, "hessian='exact'"),
         ({"device": "cuda"}, "cuda"),
         ({"n_estimators": -1}, "n_estimators"),
         ({"early_stopping_rounds": 3}, "early_stopping_rounds"),
@@ -47,6 +47,19 @@ def test_options_are_refused_before_anything_is_computed(cluster, tmp_path, para
         kind(**{"n_estimators": 2} | params).fit(rows, y)
     assert not list(tmp_path.iterdir())
     assert cluster.left_behind(list(cluster.client.nthreads())) == {}
+
+
+@pytest.mark.parametrize("which", ["X", "y"])
+def test_sparse_tables_are_refused_before_anything_is_computed(cluster, tmp_path, which):
+    from scipy.sparse import csr_array
+
+    labels = (Y > 0.5).astype(float)
+    dense = {"X": np.nan_to_num(X), "y": labels}[which]
+    sparse = watched(dense, tmp_path).map_blocks(csr_array, dtype=float, meta=csr_array((0, 0)))
+    tables = {"X": array(X, 40), "y": array(labels, 40)} | {which: sparse}
+    with pytest.raises(ValueError, match=f"several shards do not go with a .*sparse {which}:"):
+        DaskPolyleafClassifier(**COMMON, sparse_leaves=2 if which == "y" else None).fit(tables["X"], tables["y"])
+    assert not list(tmp_path.iterdir())
 
 
 def test_tables_that_are_not_of_dask_are_named(cluster):
@@ -91,7 +104,7 @@ def test_columns_that_are_unknown_are_named(cluster):
         DaskPolyleafRegressor(**COMMON).fit(*given)
     kind = DaskPolyleafRegressor(**COMMON, categorical_features=["town"])
     other = frame(TABLE.rename(columns={"a": "z"}), [50])
-    with pytest.raises(ValueError, match=r"eval_set\[0\][^.]*\n?.*z"):
+    with pytest.raises(ValueError, match=r"X of eval_set\[0\]: The feature names(.|\n)* z"):
         kind.fit(*given, eval_set=[(other, given[1])])
     model = kind.fit(*given)
     with pytest.raises(ValueError, match="z"):

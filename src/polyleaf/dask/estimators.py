@@ -8,6 +8,7 @@ from typing import Any, Self
 import dask.config
 from dask.utils import parse_timedelta
 from distributed import Client, get_client
+from scipy.sparse import issparse
 
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.prediction import lazy_prediction
@@ -46,7 +47,16 @@ def _fit(
         raise TypeError(f"client is a {type(client).__name__}, not a distributed.Client")
     params = estimator.get_params(deep=False)
     validate_params(params, estimator._kind)
-    check(Situation(params, device=params["device"], shards=True, n_eval_sets=len(evals)))
+    check(
+        Situation(
+            params,
+            device=params["device"],
+            shards=True,
+            n_eval_sets=len(evals),
+            table="sparse" if issparse(X._meta) else None,
+            sparse_labels=issparse(y._meta),
+        )
+    )
     saved = fit_on_cluster(client, estimator, training, evals, deadlines_of_config())
     estimator._take(saved.fitted)
     estimator._loaded = False
@@ -94,9 +104,7 @@ class DaskPolyleafRegressor(PolyleafRegressor):
 
     def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
         """Predict when it is asked for; returns an array or, of a data frame, one with its index."""
-        model = self.to_local()
-        n_columns = None if self._coding.ndim == 1 else len(self._coding.columns_of_predictions())
-        return lazy_prediction(model, "predict", X, n_columns, {"n_rounds": n_rounds})
+        return lazy_prediction(self.to_local(), "predict", X, {"n_rounds": n_rounds})
 
     def to_local(self) -> PolyleafRegressor:
         """Return the fitted model as the plain estimator."""
@@ -125,15 +133,11 @@ class DaskPolyleafClassifier(PolyleafClassifier):
 
     def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
         """Predict when it is asked for; returns an array or, of a data frame, one with its index."""
-        model = self.to_local()
-        n_columns = None if self._coding.ndim == 1 else len(self._coding.columns_of_predictions())
-        return lazy_prediction(model, "predict", X, n_columns, {"n_rounds": n_rounds})
+        return lazy_prediction(self.to_local(), "predict", X, {"n_rounds": n_rounds})
 
     def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
         """Predict probabilities when they are asked for; parameters as of `predict`."""
-        model = self.to_local()
-        n_columns = len(self._coding.columns_of_probabilities())
-        return lazy_prediction(model, "predict_proba", X, n_columns, {"n_rounds": n_rounds})
+        return lazy_prediction(self.to_local(), "predict_proba", X, {"n_rounds": n_rounds})
 
     def to_local(self) -> PolyleafClassifier:
         """Return the fitted model as the plain estimator."""

@@ -95,7 +95,7 @@ def place(client: Client, tables: Mapping[str, Any], workers: Sequence[str] | No
         threads = {address: threads[address] for address in workers}
     if not threads:
         raise ValueError("the cluster has no workers")
-    lazy = {name: _by_rows(name, table) for name, table in tables.items()}
+    lazy = {name: by_rows(name, table) for name, table in tables.items()}
     kept: dict[str, Any] = {}
     for is_array in (True, False):  # Dask does not compute arrays and data frames together
         group = {name: table for name, table in lazy.items() if isinstance(table, Array) == is_array}
@@ -125,7 +125,7 @@ def place(client: Client, tables: Mapping[str, Any], workers: Sequence[str] | No
     return Plan(n_rows, parts)
 
 
-def _by_rows(name: str, table: Any) -> Any:
+def by_rows(name: str, table: Any) -> Any:
     """Return a table whose partitions hold all columns; raise where it is none."""
     if isinstance(table, Array):
         if table.ndim not in (1, 2):
