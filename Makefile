@@ -48,6 +48,7 @@ $(VENV)/.tested-with: $(VENV)/.installed tests/constraints.txt
 
 # The core once more, instrumented, each time in an environment of its own. Tests that are marked `python_only` are left out.
 REACHES_CORE := -p no:cacheprovider -m "not python_only"
+WITHOUT_OTHER_THREADS := -p no:cacheprovider -m "not python_only and not other_threads"
 # instrumented,ENVIRONMENT,OPTION OF CMAKE,BUILD FOLDER,EXTRA
 define instrumented
 	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
@@ -78,7 +79,7 @@ races:
 	$(RACES)/bin/python -m pip uninstall --quiet --yes polars
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libtsan.so)" \
 	  TSAN_OPTIONS=halt_on_error=1:report_signal_unsafe=0:die_after_fork=0 \
-	  setarch -R $(RACES)/bin/python -m pytest -n auto $(REACHES_CORE)
+	  setarch -R $(RACES)/bin/python -m pytest -n auto $(WITHOUT_OTHER_THREADS)
 
 # The kernels are compiled once per instruction set, and reported once per instruction set: a line that AVX-512 reaches says
 # nothing of AVX2. Of a template, a line counts as reached if one of its instances is. Tests run in one process: xdist does not

@@ -307,7 +307,9 @@ def main() -> None:
             log(f"writing {options.rows:,} rows to {folder}")
             write_rows(folder, options.rows, options.features, options.targets)
         run = describe_run(package for package, _ in SYSTEMS.values())
-        write(report(options, folder, run), options.out)
+        text = report(options, folder, run)
+        print(text)
+        write(text, options.out)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyleaf.data import memory
-from polyleaf.data.memory import needs, panel_width
+from polyleaf.data.memory import needs, panel_width, search_bytes
 
 pytestmark = pytest.mark.python_only("arithmetic, and files of text")
 
@@ -29,11 +29,22 @@ def test_panels_stay_within_their_bytes(
     width, threads = panel_width(n_rows, cell_bytes, panel_bytes, n_threads, weighted=weighted)
     assert width >= 1
     assert 1 <= threads <= n_threads
-    taken = n_rows * (width * cell_bytes + threads * (64 if weighted else 48))
-    least = n_rows * (cell_bytes + (64 if weighted else 48))
-    assert taken <= max(panel_bytes, memory.LEAST_PANEL_BYTES, least)
-    if threads > 1:
-        assert width >= threads
+    assert width % threads == 0
+    units = 8 if weighted else 0
+    taken = units + threads * search_bytes(width // threads, cell_bytes, weighted=weighted)
+    least = units + search_bytes(1, cell_bytes, weighted=weighted)
+    assert n_rows * taken <= max(panel_bytes, memory.LEAST_PANEL_BYTES, n_rows * least)
+    if width // threads * cell_bytes < 1 << 30:  # and use them: one column more for each thread is too much
+        more = units + threads * search_bytes(width // threads + 1, cell_bytes, weighted=weighted)
+        assert n_rows * (more + 1) > max(panel_bytes, memory.LEAST_PANEL_BYTES)
+
+
+def test_the_search_takes_what_is_said() -> None:
+    """Beside the columns, 32 bytes a row and thread of float32 and 40 of float64; 16 more with weights."""
+    for cell_bytes, own in ((4, 32), (8, 40)):
+        for weighted, more in ((False, 0), (True, 16)):
+            taken = search_bytes(10, cell_bytes, weighted=weighted)
+            assert taken == 10 * cell_bytes + own + more
 
 
 def test_what_training_takes() -> None:
@@ -47,7 +58,7 @@ def test_what_training_takes() -> None:
     assert needs(n, m, d, max_bins=None).peak - wanted.peak == n * m
     assert needs(n, m, d, own_hessian=True).peak - wanted.peak == n * d * 8
     assert needs(n, m, d, weighted=True).peak - wanted.peak == n * 8
-    assert needs(n, m, 0, n_targets=0).peak == n * (m + 8 + 48)
+    assert needs(n, m, 0, n_targets=0).peak == n * (m + 32)
 
 
 def group(folder: Path, limit: str, used: int, cache: int) -> None:

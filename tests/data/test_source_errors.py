@@ -19,7 +19,8 @@ import pytest
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.data import memory
-from polyleaf.data.parquet_source import ParquetSource, Wanted
+from polyleaf.data.parquet_source import ParquetSource
+from polyleaf.data.wanted_columns import Wanted
 from streams import ARROW, NUMBERS, SMALL, TABLE, Batches, N, cut, write
 
 pytestmark = pytest.mark.cpu_only("what is said of input on any device")
@@ -166,8 +167,9 @@ def test_batches_of_another_form() -> None:
     refused("X: batch 0 is ndarray; batches are tuples", Batches(lambda: iter([X])), kind=TypeError)
     refused("X: batch 1 is 1 elements; batches are", [(X, Y), (X,)], kind=TypeError)
     refused("X: batch 1 has 3 elements, but batch 0 has 2; all must have weights", [(X, Y), (X, Y, Y[:, 0])])
-    refused("y is given twice: the batches of X bring it along", [(X, Y)], Y)
-    refused("sample_weight is given twice", [(X, Y, np.ones(N))], None, np.ones(N))
+    refused("y is given twice: batch 0 of X has it; leave it out", [(X, Y)], Y)
+    refused("X: batch 0 is ndarray; batches are tuples", [X, X], Y, kind=TypeError)
+    refused("sample_weight is given twice: batch 0 of X has it", [(X, Y, np.ones(N))], None, np.ones(N))
     refused("y of batch 1 has 5 row.*but its X has 300", [(X, Y), (X, Y[:5])])
     refused("the weight of batch 0 has 5 row", [(X, Y, np.ones(5))])
     refused("X: Found array with 0 sample", [(X[:0], Y[:0])])
@@ -270,7 +272,9 @@ def test_a_query_that_fails_leaves_nothing() -> None:
 
 def test_other_methods_say_what_they_take(tmp_path: Path) -> None:
     model = PolyleafRegressor(**SMALL).fit(cut([X, Y], [10]))
-    with pytest.raises(TypeError, match=r"X: 'file.parquet' is a path; fit, predict and predict_proba read"):
+    with pytest.raises(TypeError, match=r"X: 'file.parquet' is read from files by fit, predict and"):
         model.apply("file.parquet")
+    with pytest.raises(TypeError, match=r"X: <pyarrow.*Dataset.* is read from files by fit, predict"):
+        model.score(ds.dataset(PLAIN), Y)
     with pytest.raises(TypeError, match="polars LazyFrame"):
         next(model.staged_predict(pl.LazyFrame({"a": [1.0], "b": [1.0]})))

@@ -542,6 +542,7 @@ def test_the_variance_is_a_weighted_one():
 # --- threads and processes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.other_threads("limits those of OpenMP")
 def test_threadpoolctl_limits_the_threads():
     """Without a number given, the threads are those OpenMP may use at the moment."""
     with threadpool_limits(1, user_api="openmp"):
@@ -556,6 +557,7 @@ def test_negative_numbers_count_down_from_the_cores():
     assert [effective_threads(n) for n in (-1, -cores, -cores - 5)] == [cores, 1, 1]
 
 
+@pytest.mark.other_threads("limits those of OpenMP")
 def test_joblibs_workers_share_the_cores():
     """In a worker process, None follows the limit that joblib sets through the environment."""
 
@@ -570,6 +572,7 @@ def test_joblibs_workers_share_the_cores():
         assert joblib.Parallel()(joblib.delayed(in_worker)() for _ in range(2)) == [("1", 1)] * 2
 
 
+@pytest.mark.other_threads("limits those of OpenMP")
 def test_omp_num_threads_is_respected():
     script = """
         from polyleaf.params.threads import effective_threads
@@ -620,6 +623,7 @@ def test_a_process_forked_after_a_fit_does_not_hang(how):
     assert run_python(script) == [True, True]
 
 
+@pytest.mark.other_threads("those of OpenMP")
 @pytest.mark.parametrize(("given", "expected"), [(None, "1000"), ("77", "77")])
 def test_waiting_threads_do_not_spin_for_long(given, expected):
     """OpenMP is loaded with few spins unless the user says otherwise; the environment is left as it was."""

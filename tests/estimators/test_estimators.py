@@ -613,7 +613,7 @@ def test_bad_input_of_fit(make, table, y, keywords, words):
     elif "eval_set" in keywords and isinstance(keywords["eval_set"], list):
         sets = [(one[0], labels(one[1])) if isinstance(one, tuple) else one for one in keywords["eval_set"]]
         keywords = {**keywords, "eval_set": sets}
-    with pytest.raises((ValueError, TypeError), match=words):
+    with pytest.raises((ValueError, TypeError, FileNotFoundError), match=words):
         make().fit(table, labels(y), **keywords)
 
 

@@ -13,7 +13,8 @@ from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_
 from polyleaf.callbacks import Checkpoint
 from polyleaf.losses import make_loss
 from polyleaf.losses.grouped import GroupedLoss, LossGroup
-from polyleaf.params.table import parameters_of, parameters_section
+from polyleaf.params.documented import parameters_section
+from polyleaf.params.table import parameters_of
 
 # --- one group is the plain estimator ----------------------------------------------------------------------
 

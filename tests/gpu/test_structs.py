@@ -52,6 +52,7 @@ def fields(record: Record, name: str) -> np.void:
     return value
 
 
+@pytest.mark.other_threads("runs a compiler")
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
 def test_the_compiler_of_the_core_lays_them_out_alike(tmp_path: Path) -> None:
     file = tmp_path / "layout.cpp"

@@ -139,6 +139,7 @@ def pages_with_examples() -> list[Any]:
     return [pytest.param(page, marks=[pytest.mark.gpu] if page in for_a_gpu else []) for page in pages]
 
 
+@pytest.mark.other_threads("pages show other libraries, too")
 @_each(pages_with_examples())
 def test_examples_run_and_print_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

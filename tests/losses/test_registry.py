@@ -11,9 +11,10 @@ from polyleaf.data.sums import weighted_mean
 from polyleaf.losses import LOSSES, Loss
 from polyleaf.losses.formula import NumpyFormula
 from polyleaf.metrics import make_metrics
+from polyleaf.params.documented import parameters_section
 from polyleaf.params.objectives import OBJECTIVES, default_objective, objectives_of
 from polyleaf.params.rules import LOSS_PARAMETERS
-from polyleaf.params.table import parameters_of, parameters_section
+from polyleaf.params.table import parameters_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 RNG = np.random.default_rng(0)

@@ -527,6 +527,7 @@ PEERS = {
 }
 
 
+@pytest.mark.other_threads("trains LightGBM")
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_held_out_loss_is_that_of_lightgbm(objective):
     """Within 3 % of it, of a problem that leaves both far from a constant."""

@@ -20,7 +20,7 @@ from polyleaf.metrics import (
     top1_accuracy,
 )
 from polyleaf.metrics.average import BLOCK_CELLS
-from polyleaf.params.table import validate_params
+from polyleaf.params.validation import validate_params
 
 RNG = np.random.default_rng(0)
 N = 200

@@ -208,6 +208,7 @@ REFUSED: dict[str, Callable[[], object]] = {
         PolyleafRegressor(subsample=0.5, sampling_method="gradient_based")
     ),
     "shards, sparse X": in_shards(PolyleafRegressor(), TARGETS, scipy.sparse.csr_array(X)),
+    "shards, Checkpoint": in_shards(PolyleafRegressor(callbacks=[Checkpoint("file")])),
     "shards, callable objective": in_shards(PolyleafRegressor(objective=lambda y, raw: (raw - y, 1.0))),
     "cuda, many bins": regressor(device="cuda", max_bins=256),
     "CuPy X, cpu": lambda: fitted("targets").predict(OnDevice()),

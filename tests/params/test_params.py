@@ -8,8 +8,10 @@ import pytest
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor
 from polyleaf.metrics.table import _METRICS
+from polyleaf.params.documented import parameters_section
 from polyleaf.params.resolution import base_score_vector
-from polyleaf.params.table import METRICS, parameters_of, parameters_section, validate_params
+from polyleaf.params.table import METRICS, parameters_of
+from polyleaf.params.validation import validate_params
 from polyleaf.params.wording import shown
 
 ESTIMATORS = {"regressor": PolyleafRegressor, "classifier": PolyleafClassifier}

@@ -12,7 +12,7 @@ from polyleaf.estimators.problem import read_problem, training_rows
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
 from polyleaf.peers.shard import Shard
-from polyleaf.training.loop import Run, TrainingState, boost
+from polyleaf.training.loop import Beginning, Run, TrainingState, boost
 
 pytestmark = pytest.mark.cpu_only("shards are of the CPU")
 
@@ -38,7 +38,7 @@ def part_of(data, rows, peers):
 
 def trained(data, evals, problem, matrix, n_rounds=4):
     loss = problem.reader.targets.make_loss(problem.coding)
-    run = Run(data, evals, loss, problem.metrics, problem.settings, matrix=matrix)
+    run = Run(data, evals, loss, problem.metrics, problem.settings, Beginning(matrix=matrix))
     state = TrainingState(
         n_rounds=n_rounds,
         n_done=0,

@@ -9,6 +9,7 @@ from typing import Any
 
 from distributed import Client
 
+from polyleaf.dask.digests import Digests, agreed, digests_of
 from polyleaf.dask.launch import Run
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank
@@ -42,6 +43,10 @@ def fit_on_cluster(
 
     def prepare(rank: Rank, shard: Sequence[Any]) -> int:
         peers = Collectives(rank.exchange)
+        own: Digests = {}
+        for rows, parts in zip(described, shard, strict=True):
+            own |= digests_of(rows.X_name, parts)
+        rank.kept["digests"] = agreed(own, rank.kept.get("digests", {}), peers)
         given = [
             rows.given(parts, none, peers) for rows, parts, none in zip(described, shard, empty, strict=True)
         ]

@@ -39,11 +39,21 @@ class BatchSource(Source):
         The parameter of the estimator.
     name : str
         What errors call the table.
+    y_name, weight_name : str or None, default=None
+        Arguments that have y or the weights already, which batches must then not bring along.
     """
 
-    def __init__(self, batches: Iterable[Any], categorical_features: Any, name: str) -> None:
+    def __init__(
+        self,
+        batches: Iterable[Any],
+        categorical_features: Any,
+        name: str,
+        y_name: str | None = None,
+        weight_name: str | None = None,
+    ) -> None:
         self.name = name
         self._categorical_features = categorical_features
+        self._given = (y_name, weight_name)
         self._first: _Columns | None = None
         self._levels: dict[int, dict[Any, int]] = {}  # of categorical columns: values, and their codes
         self._spilled = SpilledColumns()
@@ -84,11 +94,6 @@ class BatchSource(Source):
         """All rows have been looked at."""
         return
 
-    @property
-    def has_weight(self) -> bool:
-        """Whether the batches bring weights along."""
-        return self._weight is not None
-
     def take_target(self) -> object:
         """Return y of all batches."""
         y, self._y = self._y, None
@@ -121,6 +126,9 @@ class BatchSource(Source):
                     "weights, or none."
                 )
             arity = len(batch)
+            for twice in self._given[: arity - 1]:
+                if twice is not None:
+                    raise ValueError(f"{twice} is given twice: {place} of {self.name} has it; leave it out.")
             n_rows = self._take(batch[0], place)
             for values, what in zip(batch[1:], ("y", "the weight"), strict=False):
                 if (found := n_rows_of(values, f"{what} of {place}")) != n_rows:

@@ -7,7 +7,6 @@ memory layout, without a copy.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -26,7 +25,7 @@ from polyleaf.data.exact_integers import (
     refuse_inexact_columns,
 )
 from polyleaf.data.remedies import IN_X
-from polyleaf.data.source import Source
+from polyleaf.data.source import Source, is_dataset, is_path
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import place_of_infinity, read_sparse, refuse_empty
 from polyleaf.data.tables import (
@@ -110,10 +109,10 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
         table = Table(name, "sparse", matrix, range(n_columns), None, np.zeros(n_columns, dtype=bool))
     elif is_device_array(X):
         table = _device_table(estimator, X, name, min_rows)
-    elif isinstance(X, str | os.PathLike):
+    elif is_path(X) or is_dataset(X):
         raise TypeError(
-            f"{name}: {str(X)!r:.200} is a path; fit, predict and predict_proba read Parquet files, but here "
-            "a table in memory is needed."
+            f"{name}: {X!r:.200} is read from files by fit, predict and predict_proba alone; here a table in "
+            "memory is needed."
         )
     else:
         array = _validated_array(estimator, X, reset=reset, name=name, min_rows=min_rows)

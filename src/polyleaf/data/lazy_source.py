@@ -5,13 +5,15 @@ All columns are then read from that file: a query that is run again may have its
 
 from __future__ import annotations
 
+import inspect
 import re
 import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
-from polyleaf.data.parquet_source import ParquetSource, Wanted, import_pyarrow_dataset
+from polyleaf.data.parquet_source import ParquetSource, import_pyarrow_dataset
+from polyleaf.data.wanted_columns import Wanted
 
 _ROW_GROUP_ROWS = 1 << 17
 
@@ -38,8 +40,11 @@ def open_lazy_frame(frame: Any, wanted: Wanted, name: str) -> ParquetSource:
     folder = tempfile.TemporaryDirectory(prefix="polyleaf-")
     try:
         path = Path(folder.name) / "rows.parquet"
+        # Earlier versions of polars stream always.
+        known = inspect.signature(frame.sink_parquet).parameters
+        engine = {"engine": "streaming"} if "engine" in known else {}
         frame.sink_parquet(
-            path, compression="lz4", row_group_size=_ROW_GROUP_ROWS, maintain_order=True, engine="streaming"
+            path, compression="lz4", row_group_size=_ROW_GROUP_ROWS, maintain_order=True, **engine
         )
         return ParquetSource(ds.dataset(path, format="parquet"), wanted, name, "polars", folder.cleanup)
     except BaseException:

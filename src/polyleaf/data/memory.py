@@ -9,8 +9,9 @@ from pathlib import Path
 
 # What a panel of columns and the search for its cut points may take at least.
 LEAST_PANEL_BYTES = 1 << 28
-# Of the search for cut points, for each row and thread; more where rows have weights.
-_SEARCH_BYTES, _WEIGHT_BYTES = 48, 16
+# Of the search for cut points, for each row: columns that a thread copies at once (core/table/cuts.cpp), and
+# a weight as a whole number.
+_COPIED_BYTES, _UNIT_BYTES = 24, 8
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ def needs(
         "rounded gradients": n_rows * channels * 4,
         "order of the rows": n_rows * 8,
     }
-    search = _SEARCH_BYTES + (_WEIGHT_BYTES if weighted else 0)
-    return Needs(throughout, rounds, n_rows * (cell_bytes + search))
+    least = search_bytes(1, cell_bytes, weighted=weighted) + (_UNIT_BYTES if weighted else 0)
+    return Needs(throughout, rounds, n_rows * least)
 
 
 def panel_width(
@@ -92,13 +93,25 @@ def panel_width(
 ) -> tuple[int, int]:
     """Return how many columns are read together, and how many threads search for their cut points.
 
-    One column and one thread are the least there can be; the threads come first, as each takes a column.
+    One column and one thread are the least there can be; the threads come first, and have as many columns
+    each.
     """
-    search = n_rows * (_SEARCH_BYTES + (_WEIGHT_BYTES if weighted else 0))
-    column = n_rows * cell_bytes
-    budget = max(panel_bytes, LEAST_PANEL_BYTES)
-    threads = max(1, min(n_threads, budget // max(1, search + column)))
-    return max(1, (budget - threads * search) // max(1, column)), threads
+    room = max(panel_bytes, LEAST_PANEL_BYTES) // n_rows - (_UNIT_BYTES if weighted else 0)
+    threads = max(1, min(n_threads, room // search_bytes(1, cell_bytes, weighted=weighted)))
+    columns = max(1, room // threads // cell_bytes)
+    while columns > 1 and threads * search_bytes(columns, cell_bytes, weighted=weighted) > room:
+        columns -= 1
+    return threads * columns, threads
+
+
+def search_bytes(n_columns: int, cell_bytes: int, *, weighted: bool) -> int:
+    """Return what a thread takes for each row: its columns of a panel, and the search for their cut points.
+
+    That copies some columns at once, and sorts one.
+    """
+    copies = min(_COPIED_BYTES, n_columns * cell_bytes)
+    keys = 2 * max(cell_bytes, 4) + (2 * _UNIT_BYTES if weighted else 0)
+    return n_columns * cell_bytes + copies + keys
 
 
 def refuse_too_large(wanted: Needs, name: str) -> None:

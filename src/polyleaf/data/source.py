@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,6 +12,18 @@ import numpy.typing as npt
 
 from polyleaf.data.category_values import Categories
 from polyleaf.data.tables import Array, Table
+
+
+def is_path(X: object) -> bool:
+    """Whether this is the path of a file or a folder, or a pattern of such."""
+    return isinstance(X, str | os.PathLike)
+
+
+def is_dataset(X: object) -> bool:
+    """Whether this is a `pyarrow.dataset.Dataset`; pyarrow is not imported for it."""
+    return any(
+        kind.__name__ == "Dataset" and kind.__module__.startswith("pyarrow.") for kind in type(X).__mro__
+    )
 
 
 class Source(ABC):

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse
 
 from polyleaf.data.batch_source import BatchSource
 from polyleaf.data.inputs import EvalInput
 from polyleaf.data.lazy_source import open_lazy_frame
-from polyleaf.data.parquet_source import ParquetSource, Wanted, parquet_dataset
-from polyleaf.data.source import Source
+from polyleaf.data.parquet_source import ParquetSource, parquet_dataset
+from polyleaf.data.source import Source, is_dataset, is_path
 from polyleaf.data.tables import frame_kind
+from polyleaf.data.wanted_columns import Wanted
 
 SourceKind = Literal["path", "dataset", "lazy frame", "batches"]
 _RE_ITERABLE = (
     "it can be gone through only once; pass something that can be gone through again: a list, or an object "
     "of a class whose __iter__ returns a new generator each time"
 )
-# What NumPy makes an array of, and what holds no rows in any order.
+# What NumPy or a library of frames makes a table of.
 _ARRAY_METHODS = ("__array__", "__array_interface__", "__cuda_array_interface__", "__dataframe__")
 
 
@@ -31,11 +32,11 @@ def source_kind(X: Any) -> SourceKind | None:
     """Return what kind of source `X` is; None where it is a table in memory, or nothing of use."""
     if type(X) is np.ndarray:
         return None
-    if isinstance(X, str | os.PathLike):
+    if is_path(X):
         return "path"
-    if _is_dataset(X):
+    if is_dataset(X):
         return "dataset"
-    if type(X).__module__.startswith("polars.") and type(X).__name__ == "LazyFrame":
+    if nw.dependencies.is_polars_lazyframe(X):
         return "lazy frame"
     return "batches" if _is_batches(X) else None
 
@@ -114,18 +115,9 @@ def _open(given: EvalInput, categorical_features: Any, features: Sequence[str] |
         batches: Any = given.X
         if iter(batches) is batches:
             raise TypeError(f"{given.X_name} is a {type(batches).__name__}: {_RE_ITERABLE}.")
-        if given.y is not None:
-            raise ValueError(
-                f"{given.y_name} is given twice: the batches of {given.X_name} bring it along; leave it out."
-            )
-        source = BatchSource(batches, categorical_features, given.X_name)
-        if given.weight is not None and source.has_weight:
-            source.close()
-            raise ValueError(
-                f"{given.weight_name} is given twice: the batches of {given.X_name} bring it along; leave it "
-                "out."
-            )
-        return source
+        y_name = None if given.y is None else given.y_name
+        weight_name = None if given.weight is None else given.weight_name
+        return BatchSource(batches, categorical_features, given.X_name, y_name, weight_name)
     target = _named_columns(given.y)
     weight = given.weight if isinstance(given.weight, str) else None
     wanted = Wanted(target, weight, features, given.y_name, given.weight_name)
@@ -146,12 +138,6 @@ def _named_columns(y: object) -> str | list[str] | frozenset[str] | None:
     if isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(one, str) for one in y):
         return list(y)
     return None
-
-
-def _is_dataset(X: object) -> bool:
-    return any(
-        kind.__module__.startswith("pyarrow.") and kind.__name__ == "Dataset" for kind in type(X).__mro__
-    )
 
 
 def _is_batches(X: Any) -> bool:

@@ -36,8 +36,9 @@ from polyleaf.params.combinations import check
 from polyleaf.params.objectives import link_of
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import EstimatorKind, parameters_of, unknown_parameter, validate_params
+from polyleaf.params.table import EstimatorKind, parameters_of
 from polyleaf.params.threads import effective_threads
+from polyleaf.params.validation import unknown_parameter, validate_params
 from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 

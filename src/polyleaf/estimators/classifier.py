@@ -25,9 +25,9 @@ from polyleaf.metrics.ranking import best_columns
 from polyleaf.model.fitted import FittedModel
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
+from polyleaf.params.documented import documented
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import documented
 
 
 @documented("classifier")

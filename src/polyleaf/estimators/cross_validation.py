@@ -27,10 +27,10 @@ from polyleaf.params import wording
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Boolean
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import validate_params
+from polyleaf.params.validation import validate_params
 from polyleaf.training.callbacks import all_callbacks
 from polyleaf.training.folds import Folds
-from polyleaf.training.loop import Run, TrainingResult, boost
+from polyleaf.training.loop import Beginning, Run, TrainingResult, boost
 from polyleaf.training.state import TrainingState
 
 Indices = npt.NDArray[np.intp]
@@ -221,7 +221,7 @@ def cv(
             targets = problem.reader.targets
             own_loss = targets.make_loss(problem.coding)
             metrics = targets.make_metrics(problem.coding, own_loss, training)
-            yield Run(training, [unseen], own_loss, metrics, settings, matrix=bins)
+            yield Run(training, [unseen], own_loss, metrics, settings, Beginning(matrix=bins))
 
     together = Folds(make_runs, _SET_NAME, measured)
     state = TrainingState(

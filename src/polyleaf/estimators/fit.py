@@ -17,7 +17,7 @@ from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
 from polyleaf.training.callbacks import all_callbacks
 from polyleaf.training.continuation import Start
-from polyleaf.training.loop import TrainingResult, train
+from polyleaf.training.loop import Beginning, TrainingResult, train
 
 
 def callbacks_of(params: Mapping[str, Any], evals: Sequence[EvalInput]) -> list[Any]:
@@ -74,7 +74,7 @@ def train_on(
         problem.metrics,
         problem.settings,
         callbacks,
-        initial=None if start is None else start.forest,
+        Beginning(None if start is None else start.forest),
         save=save,
     )
 

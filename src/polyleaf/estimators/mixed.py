@@ -22,7 +22,7 @@ from polyleaf.estimators.targets import EvalMetric
 from polyleaf.losses import make_link
 from polyleaf.model.fitted import FittedModel
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
-from polyleaf.params.table import documented
+from polyleaf.params.documented import documented
 
 
 @documented("mixed")

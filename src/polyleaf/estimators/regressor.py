@@ -18,7 +18,7 @@ from polyleaf.estimators.targets import EvalMetric, Objective, RegressionTargets
 from polyleaf.metrics.quantiles import d2_pinball
 from polyleaf.metrics.regression import r2
 from polyleaf.params.constraints import InteractionConstraints, MonotoneConstraints
-from polyleaf.params.table import documented
+from polyleaf.params.documented import documented
 
 
 @documented("regressor")

@@ -16,11 +16,12 @@ from polyleaf.estimators.problem import Problem, read_problem
 from polyleaf.model.fitted import SavedModel
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import validate_params
+from polyleaf.params.validation import validate_params
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.current import summed_over
 from polyleaf.peers.gather import gather_notes
-from polyleaf.training.loop import RoundsDone, train
+from polyleaf.training.callbacks import Checkpoint
+from polyleaf.training.loop import Beginning, RoundsDone, train
 from polyleaf.training.shared_callbacks import SharedCallbacks
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ def prepare_shard(
     assert given.pieces is not None
     params = estimator.get_params(deep=False)
     validate_params(params, estimator._kind)
-    check(Situation(params, device=params["device"], shards=True))
     callbacks = callbacks_of(params, evals)
+    saves = any(isinstance(callback, Checkpoint) for callback in callbacks)
+    check(Situation(params, device=params["device"], shards=True, checkpoint=saves))
     with summed_over(given.pieces.peers):
         problem = read_problem(estimator, params, given)
         _check_columns(problem)
@@ -110,8 +112,7 @@ def train_shard(prepared: PreparedShard, peers: Collectives, done: RoundsDone) -
             problem.metrics,
             problem.settings,
             [shared],
-            matrix=prepared.matrix,
-            done=done,
+            Beginning(matrix=prepared.matrix, done=done),
         )
         if result.error is not None:
             raise result.error

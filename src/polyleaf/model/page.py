@@ -23,7 +23,8 @@ from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
 from polyleaf.params.objectives import OBJECTIVES, objectives_of
 from polyleaf.params.rules import Levels
-from polyleaf.params.table import EstimatorKind, parameters_of, validate_params
+from polyleaf.params.table import EstimatorKind, parameters_of
+from polyleaf.params.validation import validate_params
 
 FORMAT_NAME = "polyleaf"
 FORMAT_VERSION = 2  # 1 had no splits by categories

@@ -458,6 +458,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "the distinct values of columns are exchanged from dense tables",
     ),
     Exclusion(
+        "shards, Checkpoint",
+        options.SHARDS,
+        options.CHECKPOINT,
+        "the digest of the rows, by which a run goes on with the same ones, is taken in one place",
+    ),
+    Exclusion(
         "shards, callable objective",
         options.SHARDS,
         options.CALLABLE_OBJECTIVE,

@@ -7,15 +7,10 @@ signature of ``__init__`` as well; a test holds the two together.)
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
-from polyleaf.params.combinations import check
 from polyleaf.params.objectives import ObjectiveChoice
-from polyleaf.params.other_names import meant_by
 from polyleaf.params.rules import (
     LOSS_PARAMETERS,
     Boolean,
@@ -38,16 +33,9 @@ from polyleaf.params.rules import (
     Threads,
     Verbosity,
 )
-from polyleaf.params.situation import Situation
 from polyleaf.params.target_specs import TargetSpecs
 
 EstimatorKind = Literal["regressor", "classifier", "mixed"]
-# What errors call them, where they say whose a parameter is.
-_OWNERS: dict[EstimatorKind, str] = {
-    "regressor": "the regressor",
-    "classifier": "the classifier",
-    "mixed": "PolyleafMixed",
-}
 
 DEFAULT_SKETCH_SIZE = 5
 # What "auto" stands for; docs/convergence.md has the measurements behind it.
@@ -517,99 +505,3 @@ PARAMETERS: tuple[Parameter, ...] = (
 def parameters_of(kind: EstimatorKind) -> dict[str, Parameter]:
     """Return the rows of one estimator, by name, in the order of its signature."""
     return {row.name: row for row in PARAMETERS if kind in row.estimators}
-
-
-def validate_params(params: Mapping[str, object], kind: EstimatorKind) -> None:
-    """Check all parameters of an estimator.
-
-    Parameters
-    ----------
-    params : mapping
-        Values by name, as ``get_params`` returns them.
-    kind : {"regressor", "classifier"}
-        Whose parameters they are.
-
-    Raises
-    ------
-    TypeError
-        For a value of the wrong type.
-    ValueError
-        For a value out of range, or a name that is no parameter.
-    """
-    table = parameters_of(kind)
-    for name, value in params.items():
-        if name not in table:
-            raise ValueError(unknown_parameter(name, kind, table))
-        table[name].rule.check(name, value)
-    # Of a fitted model, the others may have been set since: they count when it is fitted again.
-    check(Situation({name: params[name] for name in ("max_depth", "max_leaves") if name in params}))
-
-
-def unknown_parameter(name: str, kind: EstimatorKind, allowed: Iterable[str]) -> str:
-    """Return the error for a name that is none of the allowed parameters of an estimator.
-
-    It says what was meant, where that can be told.
-    """
-    known = list(allowed)
-    meant = meant_by(name, known)
-    if meant is not None:
-        return f"{name!r} is not a parameter of the {kind}; did you mean `{meant}`?"
-    if kind == "mixed" and name in ("objective", *LOSS_PARAMETERS):
-        entries = ", ".join(f"{key!r}: ..." for key in dict.fromkeys(("objective", name)))
-        return (
-            f"{name!r} is not a parameter of the {kind}, but of each group of targets: give it in `targets`, "
-            f"as in targets={{'price': {{{entries}}}}}."
-        )
-    owners = {owner for row in PARAMETERS if row.name == name for owner in row.estimators}
-    if owners:
-        elsewhere = " and ".join(words for owner, words in _OWNERS.items() if owner in owners)
-        return f"{name!r} is not a parameter of the {kind}, but of {elsewhere}."
-    return f"{name!r} is not a parameter of the {kind}; allowed are {', '.join(known)}."
-
-
-_Class = TypeVar("_Class", bound=type)
-
-
-def parameters_section(kind: EstimatorKind) -> str:
-    """Return the numpydoc "Parameters" section of one estimator."""
-    lines = ["Parameters", "----------"]
-    for row in parameters_of(kind).values():
-        default = f'"{row.default}"' if isinstance(row.default, str) else repr(row.default)
-        lines.append(f"{row.name} : {row.rule.allowed}, default={default}")
-        indent = "    "
-        lines.extend(
-            textwrap.wrap(
-                row.described(), 105, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-            )
-        )
-    return "\n".join(lines)
-
-
-def documented(kind: EstimatorKind) -> Callable[[_Class], _Class]:
-    """Return a class decorator that puts the table in the place of ``{parameters}`` in the docstring.
-
-    The constructor then says of a name that is not in the table what was meant by it.
-    """
-
-    def fill(cls: _Class) -> _Class:
-        _explain_unknown_names(cls, kind)
-        if cls.__doc__ is not None:  # python -OO removes docstrings
-            section = textwrap.indent(parameters_section(kind), "    ", lambda line: bool(line.strip()))
-            cls.__doc__ = cls.__doc__.replace("    {parameters}", section)
-        return cls
-
-    return fill
-
-
-def _explain_unknown_names(cls: Any, kind: EstimatorKind) -> None:
-    plain = cls.__init__
-    allowed = parameters_of(kind)
-
-    @wraps(plain)  # scikit-learn and documentation read its signature
-    def init(self: object, *args: Any, **kwargs: Any) -> None:
-        for name in kwargs:
-            if name not in allowed:
-                raise TypeError(f"{cls.__name__}: {unknown_parameter(name, kind, allowed)}")
-        plain(self, *args, **kwargs)
-
-    cls.__init__ = init

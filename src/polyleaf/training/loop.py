@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +46,28 @@ class TrainingResult:
 
 
 RoundsDone = list[list[tuple[Tree, int]]]  # the trees of each round, with their first outputs
+
+
+@dataclass
+class Beginning:
+    """What a run begins with.
+
+    Attributes
+    ----------
+    initial : Forest or None
+        Trees of another run. ``settings.n_estimators`` counts their rounds, and the random choices go on from
+        them: the rounds to come are those that a run of all rounds would do.
+    matrix : BinnedMatrix or None
+        The training rows as bins; None: they are made before the first round.
+    done : list
+        The rounds that this very run has done before; those to come are added, each once it is measured.
+    """
+
+    initial: Forest | None = None
+    matrix: BinnedMatrix | None = None
+    done: RoundsDone = field(default_factory=list)
+
+
 SaveCheckpoint = Callable[[str | os.PathLike[str], TrainingResult], None]
 
 
@@ -56,10 +78,8 @@ def train(
     metrics: Sequence[Metric],
     settings: Settings,
     callbacks: Sequence[Any] = (),
-    initial: Forest | None = None,
+    begin: Beginning | None = None,
     save: SaveCheckpoint | None = None,
-    matrix: BinnedMatrix | None = None,
-    done: RoundsDone | None = None,
 ) -> TrainingResult:
     """Boost trees on `data`, measuring `metrics` on `evals` after each round.
 
@@ -72,18 +92,12 @@ def train(
         What to train on, and how.
     callbacks : sequence
         See :mod:`polyleaf.callbacks`.
-    initial : Forest or None
-        Trees to begin with. ``settings.n_estimators`` counts their rounds, and the random choices go on from
-        them: the rounds to come are those that a run of all rounds would do.
+    begin : Beginning or None
+        What is there already; None: nothing.
     save : callable or None
         Writes a checkpoint.
-    matrix : BinnedMatrix or None
-        The table of `data` as bins; None: it is made before the first round.
-    done : list or None
-        The rounds of this very run that were done before, all or none of which counts once it is in the list;
-        those to come are added to it.
     """
-    run = Run(data, evals, loss, metrics, settings, initial, matrix, done)
+    run = Run(data, evals, loss, metrics, settings, begin)
 
     def result(state: TrainingState, error: BaseException | None = None) -> TrainingResult:
         last = run.n_rounds - 1
@@ -183,7 +197,7 @@ class Run:
 
     Parameters
     ----------
-    data, evals, loss, metrics, settings, initial, matrix, done
+    data, evals, loss, metrics, settings, begin
         As of :func:`train`.
 
     Attributes
@@ -199,10 +213,10 @@ class Run:
         loss: Loss,
         metrics: Sequence[Metric],
         settings: Settings,
-        initial: Forest | None = None,
-        matrix: BinnedMatrix | None = None,
-        done: RoundsDone | None = None,
+        begin: Beginning | None = None,
     ) -> None:
+        begin = Beginning() if begin is None else begin
+        initial = begin.initial
         self._peers = data.peers
         with summed_over(self._peers):
             if initial is not None:
@@ -229,9 +243,9 @@ class Run:
         )
         self._metrics = metrics
         self._initial = initial
-        self._matrix = matrix
+        self._matrix = begin.matrix
         self._prepared = False
-        self._rounds: RoundsDone = [] if done is None else done
+        self._rounds = begin.done
         self.history = self._monitor.history
 
     @property
