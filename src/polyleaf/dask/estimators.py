@@ -19,7 +19,7 @@ from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import validate_params
+from polyleaf.params.validation import validate_params
 
 
 def deadlines_of_config() -> Deadlines:
