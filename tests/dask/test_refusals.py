@@ -58,7 +58,9 @@ def test_sparse_tables_are_refused_before_anything_is_computed(cluster, tmp_path
     sparse = watched(dense, tmp_path).map_blocks(csr_array, dtype=float, meta=csr_array((0, 0)))
     tables = {"X": array(X, 40), "y": array(labels, 40)} | {which: sparse}
     with pytest.raises(ValueError, match=f"several shards do not go with a .*sparse {which}:"):
-        DaskPolyleafClassifier(**COMMON, sparse_leaves=2 if which == "y" else None).fit(tables["X"], tables["y"])
+        DaskPolyleafClassifier(**COMMON, sparse_leaves=2 if which == "y" else None).fit(
+            tables["X"], tables["y"]
+        )
     assert not list(tmp_path.iterdir())
 
 
