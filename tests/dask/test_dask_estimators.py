@@ -15,7 +15,6 @@ pytest.importorskip("distributed", reason='Dask is not installed: pip install "p
 
 import dask.dataframe as dd
 from cluster import Cluster
-from distributed import Client
 from rows import CLASSES, GAPS, LABELS, TABLE, TARGETS, WEIGHT, N, X, Y, array, frame, watched
 
 import dask

@@ -91,7 +91,7 @@ def test_tables_of_other_shapes_are_named(cluster):
         fit(rows, y, eval_set=[(rows[:10], y[:20])])
     with pytest.raises(ValueError, match="X has 3 dimensions"):
         fit(da.zeros((N, 2, 2)), y)
-    with pytest.raises(ValueError, match="X has 1 dimension|2D"):
+    with pytest.raises(ValueError, match=r"X has 1 dimension|2D"):
         fit(rows[:, 0], y)
     with pytest.raises(ValueError, match="X has no rows"):
         fit(rows[:0], y[:0])
@@ -111,17 +111,17 @@ def test_columns_that_are_unknown_are_named(cluster):
     model = kind.fit(*given)
     with pytest.raises(ValueError, match="z"):
         model.predict(other)
-    with pytest.raises(ValueError, match="5 features|z"):
+    with pytest.raises(ValueError, match=r"5 features|z"):
         model.predict(frame(TABLE.assign(z=1.0), [50]))
 
 
 def test_bad_tables_to_predict_are_refused_before_anything_is_computed(cluster, tmp_path):
     model = DaskPolyleafRegressor(**COMMON).fit(array(X, 40), array(Y, 40))
-    with pytest.raises(TypeError, match="X is a ndarray, .*to_local"):
+    with pytest.raises(TypeError, match=r"X is a ndarray, .*to_local"):
         model.predict(X)
     with pytest.raises(ValueError, match="X has 1 dimension"):
         model.predict(array(X[:, 0], 40))
-    with pytest.raises(ValueError, match="2 features.*3"):
+    with pytest.raises(ValueError, match=r"2 features.*3"):
         model.predict(watched(X[:, :2], tmp_path))
     with pytest.raises(ValueError, match="n_rounds"):
         model.predict(watched(X, tmp_path), n_rounds=7)
@@ -150,7 +150,7 @@ def test_a_cluster_without_workers():
 
 def test_clients_that_cannot_train(cluster):
     given = array(X, 40), array(Y, 40)
-    with pytest.raises(TypeError, match="client is a str, not a distributed.Client"):
+    with pytest.raises(TypeError, match=r"client is a str, not a distributed\.Client"):
         DaskPolyleafRegressor().fit(*given, client=cluster.client.scheduler.address)
 
     async def asynchronous():
@@ -176,6 +176,6 @@ def test_deadlines_of_the_configuration():
         assert deadlines_of_config() == Deadlines(beat=0.25, silence=4.0)
     with (
         dask.config.set({"polyleaf.deadlines.quiet": 3}),
-        pytest.raises(ValueError, match="polyleaf.deadlines has quiet; there are beat, silence"),
+        pytest.raises(ValueError, match=r"polyleaf\.deadlines has quiet; there are beat, silence"),
     ):
         deadlines_of_config()
