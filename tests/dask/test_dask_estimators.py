@@ -261,12 +261,14 @@ class Slow:
         time.sleep(0.05)
 
 
-def memory(dask_worker):
-    return [str(key) for key in dask_worker.data]
+def in_memory(client):
+    """Keys of all that workers hold."""
+    return {str(key) for keys in client.has_what().values() for key in keys}
 
 
 def test_ctrl_c_leaves_nothing_behind(pair, tmp_path):
     client = pair.client
+    before = in_memory(client)  # what the errors of other tests still refer to
 
     def press():
         waited_for((tmp_path / "begun").exists)
@@ -277,7 +279,7 @@ def test_ctrl_c_leaves_nothing_behind(pair, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         model.fit(array(X, 30), array(Y, 50))
     assert pair.left_behind(list(client.nthreads())) == {}
-    waited_for(lambda: not any(client.run(memory).values()))
+    waited_for(lambda: in_memory(client) <= before)
     waited_for(lambda: not any(client.processing().values()))
     assert not hasattr(model, "n_features_in_")
 
