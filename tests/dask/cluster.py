@@ -31,7 +31,8 @@ class Cluster:
         self._scheduler = LocalCluster(n_workers=0, protocol="tcp://", dashboard_address=":0")
         self.client = Client(self._scheduler)
         self._workers: list[subprocess.Popen[bytes]] = []
-        self.grow_to(n_workers)
+        if n_workers:
+            self.grow_to(n_workers)
 
     def grow_to(self, n_workers: int) -> list[str]:
         """Have at least so many workers; return the addresses of that many."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, Self
 
+import dask.config
+from dask.utils import parse_timedelta
 from distributed import Client, get_client
+from scipy.sparse import issparse
 
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.prediction import lazy_prediction
@@ -14,6 +18,18 @@ from polyleaf.data.inputs import read_eval_sets
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.estimators.shards import check_shards
+from polyleaf.params.combinations import check
+from polyleaf.params.situation import Situation
+
+
+def deadlines_of_config() -> Deadlines:
+    """Return the deadlines of Dask's configuration, "polyleaf.deadlines": seconds, or "20 s" and the like."""
+    given = dask.config.get("polyleaf.deadlines", {})
+    known = [one.name for one in fields(Deadlines)]
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(f"polyleaf.deadlines has {', '.join(unknown)}; there are {', '.join(known)}")
+    return Deadlines(**{name: parse_timedelta(value) for name, value in given.items()})
 
 
 def _fit(
@@ -31,7 +47,9 @@ def _fit(
     client = get_client() if client is None else client
     if not isinstance(client, Client):
         raise TypeError(f"client is a {type(client).__name__}, not a distributed.Client")
-    saved = fit_on_cluster(client, estimator, training, evals, Deadlines())
+    sparse = "sparse" if issparse(X._meta) else None
+    check(Situation(shards=True, table=sparse, sparse_labels=issparse(y._meta)))
+    saved = fit_on_cluster(client, estimator, training, evals, deadlines_of_config())
     estimator._take(saved.fitted)
     estimator._loaded = False
 
@@ -78,12 +96,11 @@ class DaskPolyleafRegressor(PolyleafRegressor):
 
     def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
         """Predict when it is asked for; returns an array or, of a data frame, one with its index."""
-        model = self.to_local()
-        n_columns = None if self._coding.ndim == 1 else len(self._coding.columns_of_predictions())
-        return lazy_prediction(model, "predict", X, n_columns, {"n_rounds": n_rounds})
+        return lazy_prediction(self.to_local(), "predict", X, {"n_rounds": n_rounds})
 
     def to_local(self) -> PolyleafRegressor:
         """Return the fitted model as the plain estimator."""
+        self._check_is_fitted()
         local = PolyleafRegressor(**self.get_params(deep=False))
         local._take(self._fitted())
         return local
@@ -108,18 +125,15 @@ class DaskPolyleafClassifier(PolyleafClassifier):
 
     def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
         """Predict when it is asked for; returns an array or, of a data frame, one with its index."""
-        model = self.to_local()
-        n_columns = None if self._coding.ndim == 1 else len(self._coding.columns_of_predictions())
-        return lazy_prediction(model, "predict", X, n_columns, {"n_rounds": n_rounds})
+        return lazy_prediction(self.to_local(), "predict", X, {"n_rounds": n_rounds})
 
     def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
         """Predict probabilities when they are asked for; parameters as of `predict`."""
-        model = self.to_local()
-        n_columns = len(self._coding.columns_of_probabilities())
-        return lazy_prediction(model, "predict_proba", X, n_columns, {"n_rounds": n_rounds})
+        return lazy_prediction(self.to_local(), "predict_proba", X, {"n_rounds": n_rounds})
 
     def to_local(self) -> PolyleafClassifier:
         """Return the fitted model as the plain estimator."""
+        self._check_is_fitted()
         local = PolyleafClassifier(**self.get_params(deep=False))
         local._take(self._fitted())
         return local

@@ -9,7 +9,7 @@ from dask.array import Array
 from dask.base import is_dask_collection
 
 
-def lazy_prediction(model: Any, method: str, X: Any, n_columns: int | None, options: dict[str, Any]) -> Any:
+def lazy_prediction(model: Any, method: str, X: Any, options: dict[str, Any]) -> Any:
     """Return what a method of a fitted estimator makes of each partition of a table.
 
     Parameters
@@ -20,32 +20,27 @@ def lazy_prediction(model: Any, method: str, X: Any, n_columns: int | None, opti
         Its name.
     X : dask.array.Array or dask.dataframe.DataFrame
         The table.
-    n_columns : int or None
-        Of the result; None: it has one dimension.
     options : dict
         Arguments of the method.
 
     Returns
     -------
-    dask.array.Array, or a data frame or series with the index of X
+    dask.array.Array, or a data frame with the index of X
     """
     if isinstance(X, Array):
         if X.ndim != 2:
             raise ValueError(f"X has {X.ndim} dimension(s); it must have rows and columns")
         rows = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-        probe = getattr(model, method)(np.zeros((1, model.n_features_in_)), **options)
-        chunks = (rows.chunks[0],) if n_columns is None else (rows.chunks[0], (n_columns,))
+        none = _of_array(np.empty((0, X.shape[1]), dtype=X.dtype), model, method, options)
         return rows.map_blocks(
-            _of_block,
+            _of_array,
             model,
             method,
             options,
-            probe.dtype,
-            n_columns,
-            drop_axis=[1] if n_columns is None else None,
-            chunks=chunks,
-            dtype=probe.dtype,
-            meta=np.empty((0,) if n_columns is None else (0, n_columns), dtype=probe.dtype),
+            drop_axis=[1] if none.ndim == 1 else None,
+            chunks=(rows.chunks[0], *((n_columns,) for n_columns in none.shape[1:])),
+            dtype=none.dtype,
+            meta=none,
         )
     if is_dask_collection(X) and hasattr(X, "map_partitions"):
         meta = _of_frame(X._meta, model, method, options)
@@ -56,12 +51,8 @@ def lazy_prediction(model: Any, method: str, X: Any, n_columns: int | None, opti
     )
 
 
-def _of_block(
-    block: Any, model: Any, method: str, options: dict[str, Any], dtype: Any, n_columns: int | None
-) -> Any:
-    if len(block) == 0:
-        return np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
-    return getattr(model, method)(block, **options)
+def _of_array(rows: Any, model: Any, method: str, options: dict[str, Any]) -> Any:
+    return getattr(model, method)(rows, **options)
 
 
 def _of_frame(frame: Any, model: Any, method: str, options: dict[str, Any]) -> Any:

@@ -26,6 +26,11 @@ class ClusterRows:
         What metrics and errors call them.
     tables : dict
         "X", "y" and, where there are some, "weight": arrays, data frames or series of Dask.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A table is not one of Dask, or has other dimensions.
     """
 
     name: str
@@ -34,16 +39,21 @@ class ClusterRows:
     weight_name: str
     tables: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        for name, table in self._by_name().items():
+            by_rows(name, table)
+
+    def _by_name(self) -> dict[str, Any]:
+        names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
+        return {names[key]: table for key, table in self.tables.items()}
+
     def placed(self, client: Client, workers: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         """Return the partitions of each worker, as `Run.launch` takes them."""
-        names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
-        plan = place(client, {names[key]: table for key, table in self.tables.items()}, workers)
-        return plan.shards()
+        return place(client, self._by_name(), workers).shards()
 
     def empty(self) -> dict[str, Any]:
         """Return the tables without rows, for a worker that has none."""
-        names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
-        return {key: _without_rows(by_rows(names[key], table)) for key, table in self.tables.items()}
+        return {key: _without_rows(table) for key, table in self.tables.items()}
 
     def described(self) -> ClusterRows:
         """Return what workers need to know: all but the tables."""
