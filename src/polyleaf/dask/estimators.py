@@ -47,8 +47,9 @@ def _fit(
     client = get_client() if client is None else client
     if not isinstance(client, Client):
         raise TypeError(f"client is a {type(client).__name__}, not a distributed.Client")
-    sparse = "sparse" if issparse(X._meta) else None
-    check(Situation(shards=True, table=sparse, sparse_labels=issparse(y._meta)))
+    if issparse(X._meta):
+        check(Situation(shards=True, table="sparse"))
+    check(Situation(shards=True, sparse_labels=issparse(y._meta)))
     saved = fit_on_cluster(client, estimator, training, evals, deadlines_of_config())
     estimator._take(saved.fitted)
     estimator._loaded = False
