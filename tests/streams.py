@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+
+pl = pytest.importorskip("polars")
 
 N = 300
 SMALL = {"n_estimators": 3, "min_samples_leaf": 3, "max_depth": 3, "random_state": 0, "n_jobs": 2}

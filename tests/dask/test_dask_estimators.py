@@ -181,7 +181,6 @@ def test_weights_of_evaluation_sets(pair, tmp_path):
     assert model.evals_result_ == plain.evals_result_
 
 
-@pytest.mark.xfail(raises=TypeError, strict=True, reason="digests cannot read an array of objects")
 def test_classes_as_an_array_of_objects(pair, tmp_path):
     y = CLASSES.to_numpy(dtype=object)
     assert_same_file(tmp_path, DaskPolyleafClassifier, {}, (array(X, 50), array(y, 50)), (X, y))
@@ -216,11 +215,6 @@ def halved(number):
     return 0.5 / (number + 1)
 
 
-@pytest.mark.xfail(
-    raises=Exception,
-    strict=True,
-    reason="SharedCallbacks raises it with a circle of contexts, which cannot be pickled",
-)
 def test_an_error_of_a_callback_comes_to_the_client(pair):
     def broken(state):
         raise LookupError("enough")

@@ -136,9 +136,6 @@ def test_early_stopping_goes_on_as_if_nothing_had_happened(cluster, tmp_path):
     assert AT < model.n_estimators_ < 50
 
 
-@pytest.mark.xfail(
-    run=False, reason="the fit waits for partitions of the stopped worker until Dask takes it for dead"
-)
 @pytest.mark.parametrize("own", [True, False], ids=["rank 0", "another"])
 def test_a_worker_is_stopped(cluster, tmp_path, own):
     cluster.grow_to(3)

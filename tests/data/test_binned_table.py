@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import safetensors.numpy
@@ -15,6 +14,8 @@ import scipy.sparse
 from forgery import forge
 from polyleaf import BinnedTable, PolyleafRegressor, _core, load_binned, load_model
 from polyleaf.data.binning import bin_table
+
+pl = pytest.importorskip("polars")
 
 pytestmark = pytest.mark.cpu_only("the bins of the core")
 

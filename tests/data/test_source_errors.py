@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -22,6 +21,8 @@ from polyleaf.data import memory
 from polyleaf.data.parquet_source import ParquetSource
 from polyleaf.data.wanted_columns import Wanted
 from streams import ARROW, NUMBERS, SMALL, TABLE, Batches, N, cut, write
+
+pl = pytest.importorskip("polars")
 
 pytestmark = pytest.mark.cpu_only("what is said of input on any device")
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -33,6 +32,8 @@ from streams import (
     file_of,
     write,
 )
+
+pl = pytest.importorskip("polars")
 
 pytestmark = pytest.mark.cpu_only("a streamed table is coded by the CPU")
 

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 
@@ -12,6 +11,8 @@ import streams
 from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, load_binned
 from polyleaf.callbacks import Checkpoint
 from polyleaf.params.combinations import Refused
+
+pl = pytest.importorskip("polars")
 
 N = 400
 RNG = np.random.default_rng(3)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -18,6 +17,8 @@ import pytest
 import scipy.sparse
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
+
+pl = pytest.importorskip("polars")
 
 SMALL = {"n_estimators": 3, "min_samples_leaf": 3, "random_state": 0}
 RNG = np.random.default_rng(3)

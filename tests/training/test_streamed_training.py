@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -34,6 +33,8 @@ from streams import (
     file_of,
     write,
 )
+
+pl = pytest.importorskip("polars")
 
 pytestmark = pytest.mark.cpu_only("a streamed table is coded by the CPU")
 

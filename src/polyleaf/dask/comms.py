@@ -5,13 +5,14 @@ those of its P2P shuffle do: no port of our own, and TLS where the cluster has i
 
 Tested with dask and distributed 2026.8.0, and with 2025.7.0: ``Worker.handlers``, ``Worker.plugin_add``,
 ``Worker.plugins``, ``Worker.rpc.connect`` and ``reuse``, ``distributed.core.send_recv``,
-``distributed.utils.sync``, ``Worker.state.tasks``, ``Client._run``, ``Scheduler.identity``.
+``distributed.utils.sync``, ``Worker.state.tasks``, ``Client._run``, ``Scheduler.identity``,
+``Scheduler.remove_worker``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -166,3 +167,15 @@ def last_seen(client: Client) -> dict[str, float]:
     """Return when the scheduler heard of each worker of the cluster, by its own clock."""
     workers = client.sync(client.scheduler.identity)["workers"]
     return {address: worker["last_seen"] for address, worker in workers.items()}
+
+
+def drop_workers(client: Client, addresses: Collection[str]) -> None:
+    """Have the scheduler take workers for dead that are silent: what they held is computed elsewhere."""
+    known = [address for address in addresses if address in client.nthreads()]
+    if known:
+        client.run_on_scheduler(_drop_workers, known)
+
+
+async def _drop_workers(addresses: list[str], dask_scheduler: Any) -> None:
+    for address in addresses:
+        await dask_scheduler.remove_worker(address, stimulus_id="polyleaf-drops-silent-worker")

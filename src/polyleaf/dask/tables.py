@@ -64,15 +64,15 @@ class ClusterRows:
     ) -> EvalInput:
         """Return the rows of a rank, from its parts."""
         names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
-        joined = {
+        here = {
             key: joined([part["tables"][names[key]] for part in parts]) if parts else table
             for key, table in empty.items()
         }
         return EvalInput(
             self.name,
-            joined["X"],
-            joined["y"],
-            joined.get("weight"),
+            here["X"],
+            here["y"],
+            here.get("weight"),
             self.X_name,
             self.y_name,
             self.weight_name,

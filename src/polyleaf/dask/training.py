@@ -9,6 +9,7 @@ from typing import Any
 
 from distributed import Client
 
+from polyleaf.dask.comms import drop_workers
 from polyleaf.dask.digests import Digests, agreed, digests_of
 from polyleaf.dask.launch import Run
 from polyleaf.dask.messages import Deadlines
@@ -89,6 +90,8 @@ def fit_on_cluster(
                 # While rows are placed, a worker that goes is an error of another kind.
                 if failures > _MOST_FAILURES or not (lost or workers - set(client.nthreads())):
                     raise
+                if isinstance(error, PeerLost):
+                    drop_workers(client, [error.address])
                 _log.warning("%s; going on with the rounds done (failure %d)", error, failures)
 
 

@@ -31,11 +31,7 @@ class SharedCallbacks:
     def before_training(self, state: TrainingState) -> None:
         """Let them look at `state` before anything is done."""
         self._unheard = state.n_done > 0
-        try:
-            with summed_over(None):  # what callbacks compute is their own
-                self._calls.before_training(state)
-        except CallbackError as failed:
-            raise failed.error from None
+        self._called("before_training", state)
 
     def before_round(self, state: TrainingState) -> bool:
         """Return whether the training ends before this round, and take over the learning rate."""
@@ -65,11 +61,13 @@ class SharedCallbacks:
             self._agreed(True, state)
 
     def _called(self, method: str, state: TrainingState) -> bool:
+        error: BaseException | None = None
         try:
-            with summed_over(None):
+            with summed_over(None):  # what callbacks compute is their own
                 return bool(getattr(self._calls, method)(state))
         except CallbackError as failed:
-            raise failed.error from None
+            error = failed.error
+        raise error  # here, so that it does not refer to itself: errors travel as pickles
 
     def _agreed(self, ends: bool, state: TrainingState) -> bool:
         """Return what the first shard says."""
