@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
 
-from cluster import QUICK
 from distributed import get_worker
 
+from cluster import QUICK
 from polyleaf.dask.comms import call, on_loop
 from polyleaf.dask.launch import Run, launch
 from polyleaf.peers.exchange import Fenced, PeerLost

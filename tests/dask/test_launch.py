@@ -13,9 +13,9 @@ import pytest
 
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
 
-from cluster import QUICK
 from distributed import Client, Future, LocalCluster, get_worker
 
+from cluster import QUICK
 from polyleaf.dask.launch import Run, launch
 from polyleaf.dask.messages import Deadlines
 from polyleaf.peers.collectives import Collectives

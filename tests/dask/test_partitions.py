@@ -12,9 +12,9 @@ pytest.importorskip("distributed", reason='Dask is not installed: pip install "p
 import dask.array as da
 import dask.dataframe as dd
 import pandas as pd
-from cluster import QUICK
 
 import dask
+from cluster import QUICK
 from polyleaf.dask.balance import assign
 from polyleaf.dask.launch import launch
 from polyleaf.dask.partitions import place
