@@ -144,12 +144,12 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         """
         params = self.get_params(deep=False)
         validate_params(params, self._kind)
-        if source_kind(X) is not None:
-            check(Situation(params, device=self.device, table="stream"))
         if self.device == "cuda":
             from polyleaf.gpu.runtime import require_gpu
 
             require_gpu()
+        if source_kind(X) is not None:
+            check(Situation(params, device=self.device, table="stream"))
         evals = read_eval_sets(eval_set, eval_sample_weight, source_kind)
         callbacks = callbacks_of(params, len(evals))
         start = self._start(init_model, resume)
