@@ -186,12 +186,12 @@ def cv(
         params["eval_metric"] = metrics
     validate_params(params, estimator._kind)
     Boolean().check("shuffle", shuffle)
-    streamed = source_kind(X) is not None
-    check(Situation(params, cross_validation=True, table="stream" if streamed else None))
     if params["device"] == "cuda":
         from polyleaf.gpu.runtime import require_gpu
 
         require_gpu()
+    streamed = source_kind(X) is not None
+    check(Situation(params, cross_validation=True, table="stream" if streamed else None))
     # Folds are cut on the host.
     X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
     if y is None and not isinstance(X, BinnedTable):
