@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
 
+from polyleaf.dask.inbox import Inbox
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.post import Post
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
@@ -171,3 +172,18 @@ def test_each_rank_is_watched_by_one():
         assert 0 < counts[12] < 8 * counts[3]
 
     asyncio.run(run())
+
+
+def test_a_failure_after_the_last_part_has_come_is_raised():
+    """And not taken for parts that are missing."""
+
+    async def collected():
+        inbox = Inbox(0, 2)
+        collecting = asyncio.create_task(inbox.collect(0))
+        await asyncio.sleep(0)
+        inbox.deliver(0, 1, b"part")
+        inbox.fail(PeerFailed(1, "it broke"))
+        return await collecting
+
+    with pytest.raises(PeerFailed, match="it broke"):
+        asyncio.run(collected())

@@ -68,6 +68,8 @@ class Inbox:
             await arrived
         finally:
             self._waiting = None
+        if self.failure is not None:  # since it was woken
+            raise self.failure
         self._next = sequence + 1
         return self._parts.pop(sequence, {})
 
