@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
+#include "base/number_keys.hpp"
 #include "base/threads.hpp"
 #include "leaves/renewed.hpp"
 #include "rules/exact_sum.hpp"
@@ -16,21 +16,6 @@ namespace {
 constexpr int kDigitBits = 8;
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 constexpr int kKeyBits = 64;
-
-// Unsigned integers in the order of the numbers.
-std::uint64_t key_of(double value) {
-  std::uint64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits ^ ((0 - (bits >> 63)) | (std::uint64_t{1} << 63));
-}
-
-double value_of(std::uint64_t key) {
-  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
-  const std::uint64_t bits = (key & kSign) != 0 ? key & ~kSign : ~key;
-  double value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 // What is known of a quantile: the first bits of its key, and what all residuals below those weigh.
 struct Search {
@@ -138,7 +123,7 @@ class SharedQuantiles {
       const std::vector<std::uint64_t>& keys = sorted_[v].keys;
       const auto above = std::upper_bound(keys.begin(), keys.end(), searches_[v].key) - keys.begin();
       const auto place = static_cast<std::size_t>(above);
-      next[v] = place < keys.size() ? -value_of(keys[place]) : -std::numeric_limits<double>::infinity();
+      next[v] = place < keys.size() ? -value_of<double>(keys[place]) : -std::numeric_limits<double>::infinity();
       const ExactSum sum = weight_of(v, 0, place);
       parts[2 * v] = sum.coarse;
       parts[2 * v + 1] = sum.fine;
@@ -154,7 +139,7 @@ class SharedQuantiles {
 
   double quantile(std::size_t v, double next) const {
     if (searches_[v].is_empty) return 0;
-    const double found = value_of(searches_[v].key);
+    const double found = value_of<double>(searches_[v].key);
     if (std::isinf(next)) return found;
     const double enough = target(v) + kRounding * total_[v];
     // Of equal weights it is the place that counts: behind the one that is needed, the next may be as large.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 #include "table/column_panels.hpp"
 
@@ -14,16 +13,6 @@ namespace {
 constexpr std::size_t kFewDistinct = 1024;
 constexpr int kTableBits = 12;
 constexpr std::size_t kTableSize = std::size_t{1} << kTableBits;
-
-template <class Real>
-KeyOf<Real> key_of(Real value) {
-  using Key = KeyOf<Real>;
-  value += Real{0};  // -0.0 becomes 0.0
-  Key bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  constexpr int kSign = 8 * sizeof(Key) - 1;
-  return bits ^ ((Key{0} - (bits >> kSign)) | (Key{1} << kSign));
-}
 
 // Stable least-significant-digit sort of the keys, the weights (if any) along with them.
 template <class Real>
@@ -147,19 +136,6 @@ bool take_keys(const Value* values, std::size_t n, const std::int64_t* weight, S
 bool fits_float(double value) { return static_cast<double>(static_cast<float>(value)) == value || std::isnan(value); }
 
 }  // namespace
-
-template <class Real>
-double value_of(KeyOf<Real> key) {
-  using Key = KeyOf<Real>;
-  constexpr Key kSign = Key{1} << (8 * sizeof(Key) - 1);
-  const Key bits = (key & kSign) != 0 ? key & ~kSign : ~key;
-  Real value;
-  std::memcpy(&value, &bits, sizeof value);
-  return static_cast<double>(value);
-}
-
-template double value_of<float>(std::uint32_t key);
-template double value_of<double>(std::uint64_t key);
 
 bool all_fit_float(const float*, std::size_t) { return true; }
 bool all_fit_float(const double* values, std::size_t n) { return std::all_of(values, values + n, fits_float); }

@@ -2,19 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 #include "base/matrix_view.hpp"
+#include "base/number_keys.hpp"
 
 namespace polyleaf {
-
-// Unsigned integers in the order of the numbers of type Real.
-template <class Real>
-using KeyOf = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
-
-template <class Real>
-double value_of(KeyOf<Real> key);
 
 // The values of a column as keys, then its distinct values, ascending, with the weight of each together with those
 // before it.
