@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import dask.config
 from dask.utils import parse_timedelta
@@ -55,15 +55,12 @@ def _fit(
     estimator._loaded = False
 
 
-class DaskPolyleafRegressor(PolyleafRegressor):
-    """`polyleaf.PolyleafRegressor` for tables of a Dask cluster.
+class _OnCluster:
+    """What the estimators of a cluster have in common; it comes before the plain one."""
 
-    The parameters are the same, and so is the model: ``to_local().save_model(path)`` writes the file that a
-    plain ``fit`` on the same rows would write, byte for byte, whatever the number of workers and wherever the
-    rows lie. `n_jobs` has no effect on training: a worker uses the threads it has.
-    """
+    _plain: ClassVar[type[Any]]
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,
@@ -95,46 +92,35 @@ class DaskPolyleafRegressor(PolyleafRegressor):
         _fit(self, X, y, sample_weight, eval_set, eval_sample_weight, client)
         return self
 
-    def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
+    def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:
         """Predict when it is asked for; returns an array or, of a data frame, one with its index."""
         return lazy_prediction(self.to_local(), "predict", X, {"n_rounds": n_rounds})
 
-    def to_local(self) -> PolyleafRegressor:
+    def to_local(self) -> Any:
         """Return the fitted model as the plain estimator."""
-        self._check_is_fitted()
-        local = PolyleafRegressor(**self.get_params(deep=False))
-        local._take(self._fitted())
+        fitted: Any = self
+        fitted._check_is_fitted()
+        local = self._plain(**fitted.get_params(deep=False))
+        local._take(fitted._fitted())
         return local
 
 
-class DaskPolyleafClassifier(PolyleafClassifier):
+class DaskPolyleafRegressor(_OnCluster, PolyleafRegressor):  # type: ignore[misc]
+    """`polyleaf.PolyleafRegressor` for tables of a Dask cluster.
+
+    The parameters are the same, and so is the model: ``to_local().save_model(path)`` writes the file that a
+    plain ``fit`` on the same rows would write, byte for byte, whatever the number of workers and wherever the
+    rows lie. `n_jobs` has no effect on training: a worker uses the threads it has.
+    """
+
+    _plain = PolyleafRegressor
+
+
+class DaskPolyleafClassifier(_OnCluster, PolyleafClassifier):  # type: ignore[misc]
     """`polyleaf.PolyleafClassifier` for tables of a Dask cluster; see `DaskPolyleafRegressor`."""
 
-    def fit(  # type: ignore[override]
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        eval_set: Any = None,
-        eval_sample_weight: Any = None,
-        client: Client | None = None,
-    ) -> Self:
-        """Train on the workers that hold the partitions of X; parameters as of the regressor."""
-        _fit(self, X, y, sample_weight, eval_set, eval_sample_weight, client)
-        return self
-
-    def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
-        """Predict when it is asked for; returns an array or, of a data frame, one with its index."""
-        return lazy_prediction(self.to_local(), "predict", X, {"n_rounds": n_rounds})
+    _plain = PolyleafClassifier
 
     def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> Any:  # type: ignore[override]
         """Predict probabilities when they are asked for; parameters as of `predict`."""
         return lazy_prediction(self.to_local(), "predict_proba", X, {"n_rounds": n_rounds})
-
-    def to_local(self) -> PolyleafClassifier:
-        """Return the fitted model as the plain estimator."""
-        self._check_is_fitted()
-        local = PolyleafClassifier(**self.get_params(deep=False))
-        local._take(self._fitted())
-        return local

@@ -80,10 +80,6 @@ class Collectives:
         """Replace each number by the largest of all ranks, in place; NaN where one of them is NaN."""
         self._reduce(array, np.maximum)
 
-    def smallest(self, array: npt.NDArray[np.float64]) -> None:
-        """Replace each number by the smallest of all ranks, in place; NaN where one of them is NaN."""
-        self._reduce(array, np.minimum)
-
     def scatter_sums(self, parts: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
         """Send ``parts[r]`` to rank ``r``, its owner; return the sum of all parts sent here.
 
