@@ -65,8 +65,9 @@ std::vector<double> sums_of(const WeightedMatrix<Number>& m, int n_threads, cons
   for (auto* sums : {&coarse, &fine, &plain}) {
     for (std::size_t part = 1; part < n_parts; ++part)
       for (std::size_t j = 0; j < d; ++j) (*sums)[0][j] += (*sums)[part][j];
-    shard.add((*sums)[0]);
   }
+  shard.add(coarse[0], fine[0]);
+  shard.add(plain[0]);
   std::vector<double> out;
   for (std::size_t j = 0; j < d; ++j)  // what is not finite is so in any order
     out.push_back(std::isfinite(plain[0][j]) ? coarse[0][j] + fine[0][j] : plain[0][j]);
@@ -93,8 +94,7 @@ std::vector<double> group_sums(const double* values, const std::int32_t* group, 
     const auto at = static_cast<std::size_t>(group[i]);
     add_exactly(values == nullptr ? 1.0 : values[i], grid.coarse, grid.fine, coarse[at], fine[at]);
   }
-  shard.add(coarse);
-  shard.add(fine);
+  shard.add(coarse, fine);
   for (std::size_t g = 0; g < n_groups; ++g) coarse[g] += fine[g];
   return coarse;
 }

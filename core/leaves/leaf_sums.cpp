@@ -62,8 +62,7 @@ std::vector<double> LeafSums::sum(const RowsInLeaves& places, int n_threads) con
       fine[first + k] += parts[c].fine[k];
     }
   }
-  shard_.add(total);
-  shard_.add(fine);
+  shard_.add(total, fine);
   for (std::size_t k = 0; k < total.size(); ++k) total[k] += fine[k];
   return total;
 }

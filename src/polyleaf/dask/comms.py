@@ -5,7 +5,7 @@ those of its P2P shuffle do: no port of our own, and TLS where the cluster has i
 
 Tested with dask and distributed 2026.8.0, and with 2025.7.0: ``Worker.handlers``, ``Worker.plugin_add``,
 ``Worker.plugins``, ``Worker.rpc.connect`` and ``reuse``, ``distributed.core.send_recv``,
-``distributed.utils.sync``, ``Worker.state.tasks``, ``Client._run``, ``Scheduler.identity``,
+``Worker.loop.asyncio_loop``, ``Worker.state.tasks``, ``Client._run``, ``Scheduler.identity``,
 ``Scheduler.remove_worker``.
 """
 
@@ -20,8 +20,8 @@ from distributed import Client, Worker, get_worker, secede
 from distributed.core import send_recv
 from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.protocol import to_serialize
-from distributed.utils import sync
 
+from polyleaf.dask import streams
 from polyleaf.dask.messages import Message, Reply, read_reply
 from polyleaf.peers.exchange import Received
 
@@ -49,6 +49,7 @@ class MessagePlugin(WorkerPlugin):  # type: ignore[misc]
     def setup(self, worker: Worker) -> None:
         """Take messages from now on."""
         worker.handlers[_OPERATION] = self._receive
+        worker.handlers[streams.OPERATION] = self._take
 
     async def teardown(self, worker: Worker) -> None:
         """The worker closes: say so to others while there are connections. Who still asks gets an answer."""
@@ -58,6 +59,9 @@ class MessagePlugin(WorkerPlugin):  # type: ignore[misc]
         if data is not None:
             message["data"] = data.data if isinstance(data, np.ndarray) else data
         return self.desk.answer(message)  # type: ignore[no-any-return]
+
+    async def _take(self, comm: Any, message: Message) -> None:
+        await streams.take(comm, message, self.desk)
 
 
 async def desk_of(worker: Worker, make: Callable[[], Any]) -> Any:
@@ -120,8 +124,12 @@ def own_worker() -> Worker:
 
 def on_loop(worker: Worker, function: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
     """Call a coroutine function in the event loop of a worker, and wait, in a task's thread."""
-    result: Result = sync(worker.loop, function, *arguments)
-    return result
+    loop: asyncio.AbstractEventLoop = worker.loop.asyncio_loop
+
+    async def called() -> Result:
+        return await function(*arguments)
+
+    return asyncio.run_coroutine_threadsafe(called(), loop).result()
 
 
 def cancellation_of_own_task(worker: Worker) -> Callable[[], bool]:

@@ -14,6 +14,7 @@ from distributed import Worker
 from polyleaf.dask.comms import call, cancellation_of_own_task, desk_of, on_loop, own_worker
 from polyleaf.dask.messages import Deadlines, Message, Reply, refused
 from polyleaf.dask.post import Post
+from polyleaf.dask.streams import Stream, open_stream
 from polyleaf.peers.exchange import (
     Buffer,
     Exchange,
@@ -130,8 +131,11 @@ class Desk:
         async def carry(address: str, message: Message) -> Reply:
             return await call(worker, address, message)
 
+        async def connect(address: str) -> Stream:
+            return await open_stream(worker, address)
+
         visit = self.visits.setdefault(run, Visit())  # the old one may have been forgotten meanwhile
-        visit.post = Post(run, epoch, rank, addresses, deadlines, carry)
+        visit.post = Post(run, epoch, rank, addresses, deadlines, carry, connect)
         visit.begun = False
         visit.expire_after(deadlines.kept, lambda: self.forget(run))
 
