@@ -18,7 +18,8 @@ import scipy.sparse
 
 from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv
 from polyleaf.callbacks import Checkpoint, EarlyStopping
-from polyleaf.data.inputs import EvalInput, table_numbers
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import table_numbers
 from polyleaf.data.tables import Table
 from polyleaf.estimators.shards import fit_shard
 from polyleaf.gpu import runtime

@@ -27,10 +27,12 @@ from polyleaf.data.binned_file import (
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import are_same_for_cuts, bin_table
 from polyleaf.data.category_values import Categories, learn_categories, resolve_categorical
-from polyleaf.data.inputs import Array, EvalInput, FloatArray, check_weights, read_table
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import Array, FloatArray, read_table
 from polyleaf.data.kept_targets import KeptTarget
 from polyleaf.data.memory import needs, refuse_too_large
 from polyleaf.data.row_numbers import row_numbers
+from polyleaf.data.row_weights import check_weights
 from polyleaf.data.source import Source
 from polyleaf.data.sources import opened
 from polyleaf.data.tables import Table

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf.data.batch_source import BatchSource
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.lazy_source import open_lazy_frame
 from polyleaf.data.parquet_source import ParquetSource, parquet_dataset
 from polyleaf.data.source import Source, is_dataset, is_path

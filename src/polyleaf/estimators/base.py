@@ -19,7 +19,8 @@ from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories
 from polyleaf.data.device_arrays import on_host
-from polyleaf.data.inputs import FloatArray, read_eval_sets
+from polyleaf.data.eval_sets import read_eval_sets
+from polyleaf.data.inputs import FloatArray
 from polyleaf.data.sources import opened, source_kind
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding

@@ -8,7 +8,8 @@ from typing import Any
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories
-from polyleaf.data.inputs import EvalInput, FloatArray, Mask
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import FloatArray, Mask
 from polyleaf.data.tables import take_or_check_names
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import check_cut_points

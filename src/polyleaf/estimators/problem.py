@@ -13,7 +13,8 @@ import scipy.sparse
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories, learn_categories, resolve_categorical
 from polyleaf.data.dataset import Dataset, FeatureTable
-from polyleaf.data.inputs import EvalInput, FloatArray, Mask, read_table
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import FloatArray, Mask, read_table
 from polyleaf.data.memory import Needs, needs, refuse_too_large
 from polyleaf.data.row_numbers import row_numbers
 from polyleaf.data.source import Source

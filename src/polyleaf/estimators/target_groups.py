@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import EvalInput, FloatArray
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import FloatArray
 from polyleaf.data.mixed_targets import (
     CodedGroup,
     MixedCoding,
