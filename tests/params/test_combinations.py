@@ -228,6 +228,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "sparse predictions, not labels": lambda: fitted("classes").predict(X, sparse=True),
     "out, as_frame": lambda: fitted("targets").predict(X, out="file", as_frame=True),
     "out, sparse predictions": lambda: fitted("sparse labels").predict(X, out="file", sparse=True),
+    "stages, streamed X": lambda: fitted("targets").staged_predict([X, X]),
     "as_labels, no top_k": lambda: fitted("classes").predict(X, as_labels=True),
     "sparse predictions, top_k": lambda: fitted("sparse labels").predict(X, sparse=True, top_k=2),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),

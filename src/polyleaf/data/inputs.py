@@ -105,8 +105,7 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
         table = _device_table(estimator, X, name, min_rows)
     elif is_path(X) or is_dataset(X):
         raise TypeError(
-            f"{name}: {X!r:.200} is read from files by fit, predict and predict_proba alone; here a table in "
-            "memory is needed."
+            f"{name}: {X!r:.200} would have to be read from files; here a table in memory is needed."
         )
     else:
         array = _validated_array(estimator, X, reset=reset, name=name, min_rows=min_rows)

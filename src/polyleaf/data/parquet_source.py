@@ -201,6 +201,8 @@ def parquet_dataset(path: str | os.PathLike[str], name: str) -> Any:
     """Return the data set of a Parquet file, a folder of them or a pattern, the files ordered by their paths.
 
     Of a folder, these are the files called ``*.parquet``, in it and below it; all where none is called that.
+    Folders below it, or below the part of a pattern that has no wildcards, that are called like
+    "year=2024" are a column, as elsewhere.
 
     Raises
     ------
@@ -213,20 +215,30 @@ def parquet_dataset(path: str | os.PathLike[str], name: str) -> Any:
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"{name}: a path must be str; got {text!r:.80}.")
-    if os.path.isdir(text):
-        # "year=2024" in the name of a folder is a column, as elsewhere.
-        found = _readable(lambda: ds.dataset(text, format="parquet", partitioning="hive"), text, name)
-    else:
-        files = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
-        files = [file for file in files if not os.path.isdir(file)]
-        found = _readable(lambda: ds.dataset(files, format="parquet"), text, name) if files else None
-    fragments = [] if found is None else sorted(found.get_fragments(), key=lambda one: str(one.path))
-    if not fragments:
+    files, base = _files_of(text)
+    if not files:
         raise FileNotFoundError(f"{name}: there is no Parquet file {text!r}.")
-    if os.path.isdir(text):  # which may have other files
-        fragments = [one for one in fragments if one.path.endswith(".parquet")] or fragments
+    of_folders = {"partitioning": "hive", "partition_base_dir": base} if base else {}
+    found = _readable(lambda: ds.dataset(files, format="parquet", **of_folders), text, name)
+    fragments = sorted(found.get_fragments(), key=lambda one: str(one.path))
     schema = _readable(lambda: _common_schema(found.schema, fragments, name), text, name)
     return ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
+
+
+def _files_of(path: str) -> tuple[list[str], str]:
+    """Return the files of a path, and below which folder the names of folders may be values of columns."""
+    if os.path.isdir(path):
+        files = []
+        for folder, below, own in os.walk(path, followlinks=True):
+            below[:] = [one for one in below if not one.startswith((".", "_"))]  # of those who still write
+            files += [os.path.join(folder, one) for one in own if not one.startswith((".", "_"))]
+        return sorted([one for one in files if one.endswith(".parquet")] or files), path
+    if os.path.exists(path):
+        return [path], ""
+    files = [file for file in glob.glob(path, recursive=True) if not os.path.isdir(file)]
+    parts = path.split(os.sep)
+    first = next((at for at, part in enumerate(parts) if glob.has_magic(part)), 0)
+    return sorted(files), os.sep.join(parts[:first]) or (os.sep if path.startswith(os.sep) else os.curdir)
 
 
 def import_pyarrow_dataset(what: str) -> Any:
