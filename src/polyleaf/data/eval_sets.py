@@ -29,7 +29,7 @@ class EvalInput:
 
 
 def read_eval_sets(
-    eval_set: object, eval_sample_weight: object, source_kind: Callable[[Any], object] = lambda X: None
+    eval_set: object, eval_sample_weight: object, brings_y: Callable[[Any], bool] = lambda X: False
 ) -> list[EvalInput]:
     """Bring `eval_set` and `eval_sample_weight` into one form.
 
@@ -39,8 +39,8 @@ def read_eval_sets(
         Rows that are not trained on.
     eval_sample_weight : None, array-like, list of (None or array-like), or dict
         Weights in the same form: an array for one tuple, a list for a list, a dict for a dict.
-    source_kind : callable
-        Tells a source from other objects: one of batches, which bring y along, needs no tuple.
+    brings_y : callable
+        Tells what may bring y along, and so needs no tuple, from other objects.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def read_eval_sets(
 
     def in_tuple(pair: object) -> object:
         is_pair = isinstance(pair, tuple | list | Mapping)
-        return (pair, None) if not is_pair and source_kind(pair) == "batches" else pair
+        return (pair, None) if not is_pair and brings_y(pair) else pair
 
     eval_set = in_tuple(eval_set)
     if isinstance(eval_set, tuple):

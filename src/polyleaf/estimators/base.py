@@ -25,7 +25,7 @@ from polyleaf.data.inputs import FloatArray
 from polyleaf.data.sources import opened, source_kind
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
-from polyleaf.estimators.binned_input import rows_to_score, with_own_targets
+from polyleaf.estimators.binned_input import brings_targets, rows_to_score, with_own_targets
 from polyleaf.estimators.fit import callbacks_of, train_on
 from polyleaf.estimators.prediction import TableToPredict, observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
@@ -127,7 +127,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             Tables on which `eval_metric` is computed after each round. The names are the keys of
             `evals_result_`; without names they are "validation_0", "validation_1", ... X and y may be what
             they may be for training (an iterable of batches without y, not in a tuple); what is read from
-            files or batches is held in memory, as numbers.
+            files or batches is held in memory, as numbers. Beside a `polyleaf.BinnedTable` also one that was
+            made with ``like`` it, not in a tuple where it has y.
         eval_sample_weight : array-like, list or dict of array-like, default=None
             Weights of the evaluation sets: an array when `eval_set` is a tuple, a list when it is a list,
             a dict (which may leave out sets) when it is a dict.
@@ -152,7 +153,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             require_gpu()
         if source_kind(X) is not None:
             check(Situation(params, device=self.device, table="stream"))
-        evals = read_eval_sets(eval_set, eval_sample_weight, source_kind)
+        evals = read_eval_sets(eval_set, eval_sample_weight, brings_targets)
         callbacks = callbacks_of(params, len(evals))
         start = self._start(init_model, resume)
         given = self._targets(params).naming_columns(training_rows(X, y, sample_weight))
