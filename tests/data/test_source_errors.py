@@ -171,7 +171,7 @@ def test_batches_of_another_form() -> None:
     refused("y is given twice: batch 0 of X has it; leave it out", [(X, Y)], Y)
     refused("y has 300 row|y .*300 .*600|600", [X, X], Y)
     refused("X: batch 0 is ndarray; batches are tuples", [X, X], None, kind=TypeError)
-    refused("y names columns, but batch 0 of X is ndarray, which has no names", [X, X], "a", kind=TypeError)
+    refused("y names columns, but batch 0 of X is ndarray, and no frame", [X, X], "a", kind=TypeError)
     refused("y is given twice: batch 0 of X has it", [(X, Y)], "a")
     refused("X of batch 0 has no column 'c'; it has 'a', 'b'", [TABLE[["a", "b"]]], "c")
     refused("sample_weight is given twice: batch 0 of X has it", [(X, Y, np.ones(N))], None, np.ones(N))

@@ -115,7 +115,7 @@ class BatchSource(Source):
             parts = targets.taken_apart(batch, place)
             targets.keep(parts, self._take(parts[0], place), place)
         if self._first is None:
-            raise ValueError(f"{self.name}: there are no batches.")
+            raise ValueError(f"{self.name}: there are no batches (any more, if it was gone through before).")
         if self._spilled.n_rows == 0:
             raise ValueError(f"{self.name}: Found array with 0 sample(s) in all batches.")
         return self._first

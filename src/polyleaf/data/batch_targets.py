@@ -99,7 +99,7 @@ class BatchTargets:
         if kind is None:
             who = wanted.weight_name if wanted.target is None else wanted.target_name
             raise TypeError(
-                f"{who} names columns, but {place} of {self._name} is {type(X).__name__}, which has no names."
+                f"{who} names columns, but {place} of {self._name} is {type(X).__name__}, and no frame."
             )
         self._frame = kind
         X = whole_frame(X)

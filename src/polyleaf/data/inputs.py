@@ -107,6 +107,15 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
         raise TypeError(
             f"{name}: {X!r:.200} would have to be read from files; here a table in memory is needed."
         )
+    elif isinstance(X, list | tuple) and len(X) > 0 and all(map(is_path, X)):
+        raise TypeError(
+            f"{name} is a list of text such as {X[0]!r:.200}; of files, pass a folder, a pattern or "
+            "pyarrow.dataset.dataset(list)."
+        )
+    elif type(X).__module__.partition(".")[0] == "pyarrow" and not hasattr(X, "__array__"):
+        raise TypeError(
+            f"{name} is a {type(X).__name__} of pyarrow; pass a table, a pyarrow.dataset.Dataset, or a path."
+        )
     else:
         array = _validated_array(estimator, X, reset=reset, name=name, min_rows=min_rows)
         n_columns = array.shape[1]

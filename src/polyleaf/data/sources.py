@@ -15,9 +15,10 @@ from polyleaf.data.batch_source import BatchSource
 from polyleaf.data.batch_targets import BatchTargets
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.lazy_source import open_lazy_frame
-from polyleaf.data.parquet_source import ParquetSource, parquet_dataset
+from polyleaf.data.parquet_files import parquet_dataset
+from polyleaf.data.parquet_source import ParquetSource
 from polyleaf.data.source import Source, is_dataset, is_path
-from polyleaf.data.tables import frame_kind
+from polyleaf.data.tables import frame_kind, frame_labels, whole_frame
 from polyleaf.data.wanted_columns import Wanted
 
 SourceKind = Literal["path", "dataset", "lazy frame", "batches"]
@@ -25,6 +26,7 @@ _RE_ITERABLE = (
     "it can be gone through only once; pass something that can be gone through again: a list, or an object "
     "of a class whose __iter__ returns a new generator each time"
 )
+WERE_THERE_ANY = " (any more, if it was gone through before)"
 # What NumPy or a library of frames makes a table of.
 _ARRAY_METHODS = ("__array__", "__array_interface__", "__cuda_array_interface__", "__dataframe__")
 
@@ -67,6 +69,7 @@ def opened(
     """
     source = _open(given, categorical_features, features, y_needed)
     if source is None:
+        refuse_names(given)
         yield given
         return
     try:
@@ -75,6 +78,23 @@ def opened(
         yield replace(given, X=source, y=y, weight=weight)
     finally:
         source.close()
+
+
+def refuse_names(given: EvalInput) -> None:
+    """Raise ValueError where columns are named, but X is a table in memory."""
+    X: Any = given.X
+    kind = None if type(X) is np.ndarray else frame_kind(X)
+    if not hasattr(X, "shape"):
+        return  # which the checks of X may have more to say about
+    present = [] if kind is None else frame_labels(whole_frame(X), kind, given.X_name)
+    for values, who in ((given.y, given.y_name), (given.weight, given.weight_name)):
+        names = _named_columns(values)
+        listed = isinstance(names, list) and set(names) <= set(present) and len(names) != X.shape[0]
+        if isinstance(names, str) or listed:
+            raise ValueError(
+                f"{who} is {values!r:.80}: columns are named where {given.X_name} is read from files or "
+                "batches; here pass the values themselves."
+            )
 
 
 def rows_of(given: EvalInput) -> EvalInput:
@@ -178,7 +198,10 @@ def _is_batches(X: Any) -> bool:
     if len(X) == 0:
         return False
     first = X[0]  # of a list: rows of numbers, or tuples of tables
-    return _is_table(first[0] if isinstance(first, tuple | list) and len(first) > 0 else first)
+    table = first[0] if isinstance(first, tuple | list) and len(first) > 0 else first
+    # What could be meant for a batch, and is told so.
+    odd = isinstance(table, Mapping) or is_dataset(table) or nw.dependencies.is_polars_lazyframe(table)
+    return odd or _is_table(table)
 
 
 def _is_table(X: Any) -> bool:
@@ -192,7 +215,7 @@ def _tables_of_batches(X: Iterable[Any], name: str) -> Iterator[Any]:
         table = batch[0] if isinstance(batch, tuple | list) and len(batch) > 0 else batch
         yield table_of_batch(table, f"batch {number}", name)
     if not found:
-        raise ValueError(f"{name}: there are no batches.")
+        raise ValueError(f"{name}: there are no batches{WERE_THERE_ANY}.")
 
 
 def table_of_batch(table: Any, place: str, name: str) -> Any:

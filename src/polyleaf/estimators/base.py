@@ -22,7 +22,7 @@ from polyleaf.data.category_values import Categories
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.eval_sets import read_eval_sets
 from polyleaf.data.inputs import FloatArray
-from polyleaf.data.sources import opened, source_kind
+from polyleaf.data.sources import opened, refuse_names, source_kind
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.binned_input import brings_targets, rows_to_score, with_own_targets
@@ -487,6 +487,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             return predict_beside_targets(given, getattr(self, "feature_names_in_", None), predict)
         if y is None and not isinstance(X, BinnedTable):
             raise TypeError("score() needs y: only a BinnedTable, files and batches bring it along.")
+        refuse_names(given)
         given = with_own_targets(given)
         return predict(X), given.y, given.weight
 

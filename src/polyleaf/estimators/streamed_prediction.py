@@ -12,8 +12,10 @@ import numpy as np
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.joined_parts import joined
-from polyleaf.data.parquet_source import ParquetSource, import_pyarrow_dataset
+from polyleaf.data.parquet_files import import_pyarrow_dataset
+from polyleaf.data.parquet_source import ParquetSource
 from polyleaf.data.sources import (
+    WERE_THERE_ANY,
     frames_to_predict,
     no_target,
     opened,
@@ -87,7 +89,7 @@ def _predict_batches(given: EvalInput, predict: Predict) -> tuple[Any, Any, Any]
         predictions.append(predict(table_of_batch(parts[0], place, given.X_name)))
         targets.keep(parts, predictions[-1].shape[0], place)
     if not predictions:
-        raise ValueError(f"{given.X_name}: there are no batches.")
+        raise ValueError(f"{given.X_name}: there are no batches{WERE_THERE_ANY}.")
     y, weight = targets.joined()
     y = given.y if y is None else y
     if y is None:
