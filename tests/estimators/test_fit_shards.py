@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.callbacks import LearningRateSchedule
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.estimators.shards import fit_shard, prepare_shard, train_shard
 from polyleaf.metrics import rmse_per_output
 from polyleaf.model.file import write_model

@@ -58,6 +58,7 @@ SHARED_BY_TESTS = {
     "growing.py",
     "pairs.py",
     "skip_report.py",
+    "frames.py",
     "streams.py",
     "same_forest.py",
     "gradients_of.py",

@@ -14,7 +14,7 @@ from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.prediction import lazy_prediction
 from polyleaf.dask.tables import ClusterRows
 from polyleaf.dask.training import fit_on_cluster
-from polyleaf.data.inputs import read_eval_sets
+from polyleaf.data.eval_sets import read_eval_sets
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.estimators.shards import check_shards

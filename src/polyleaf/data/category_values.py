@@ -289,7 +289,7 @@ def factored(column: Any, where: str) -> tuple[Sequence[Any], Positions]:
         if library == "pyarrow":
             return _factored_pyarrow(column)
         return _factored_array(np.asarray(column))
-    except TypeError as error:  # lists or dicts as cells
+    except (TypeError, NotImplementedError) as error:  # lists or dicts as cells
         raise ValueError(f"{where} holds values that are neither text nor numbers: {error}") from error
 
 

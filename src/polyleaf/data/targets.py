@@ -18,7 +18,8 @@ import scipy.sparse
 from sklearn.exceptions import DataConversionWarning
 
 from polyleaf.data.exact_integers import refuse_inexact, refuse_inexact_columns
-from polyleaf.data.inputs import Array, FloatArray, as_float64
+from polyleaf.data.float_arrays import as_float64
+from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.remedies import IN_Y
 from polyleaf.data.sparse_formats import compressed
 from polyleaf.data.sums import row_count

@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from polyleaf.data.inputs import Array, FloatArray, Mask, as_float64, check_total, check_weights
+from polyleaf.data.float_arrays import as_float64
+from polyleaf.data.inputs import Array, FloatArray, Mask
 from polyleaf.data.mixed_targets import MixedCoding
+from polyleaf.data.row_weights import check_total, check_weights
 from polyleaf.data.sums import any_of_columns, group_sums, largest, row_count
 from polyleaf.data.target_frames import read_target_input
 from polyleaf.data.targets import TargetCoding

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.estimators.problem import Problem, check_measured
 from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_params
 from polyleaf.model.file import write_model

@@ -13,7 +13,8 @@ import scipy.sparse
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories, learn_categories, resolve_categorical
 from polyleaf.data.dataset import Dataset, FeatureTable
-from polyleaf.data.inputs import EvalInput, FloatArray, Mask, read_table
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import FloatArray, Mask, read_table
 from polyleaf.data.memory import Needs, needs, refuse_too_large
 from polyleaf.data.row_numbers import row_numbers
 from polyleaf.data.source import Source
@@ -23,7 +24,12 @@ from polyleaf.data.tables import Table, take_or_check_names
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved, rows_with_weight
-from polyleaf.estimators.binned_input import categories_to_train, check_weights_of_cuts, with_own_targets
+from polyleaf.estimators.binned_input import (
+    categories_to_train,
+    check_weights_of_cuts,
+    columns_to_evaluate,
+    with_own_targets,
+)
 from polyleaf.estimators.features import Features
 from polyleaf.estimators.settings import make_settings
 from polyleaf.estimators.targets import Targets
@@ -90,6 +96,7 @@ class RowReader:
         # Takes the number and the names of the features, where scikit-learn's checks look for them.
         self._estimator = copy.copy(estimator)
         self.targets = targets
+        self._binned: BinnedTable | None = None  # the training rows, where they are one
 
     def read(self, given: EvalInput, target: TargetInput, *, reset: bool, start: Start | None = None) -> Rows:
         """Read some rows; `reset`: those of ``fit``, which may go on from a model."""
@@ -115,7 +122,8 @@ class RowReader:
             least = 1 if given.pieces is None else 0  # other shards may have some
             return read_table(self._estimator, given.X, reset=reset, name=given.X_name, min_rows=least)
         if not reset:
-            raise TypeError(f"{given.X_name} is a BinnedTable, whose cut points are its own; pass its rows.")
+            return columns_to_evaluate(self._estimator, given.X, self._binned, given.X_name)
+        self._binned = given.X
         table = given.X.columns()
         take_or_check_names(self._estimator, table, reset=True)
         return table
@@ -175,7 +183,7 @@ class Problem:
         reader = self.reader
         given = reader.targets.naming_columns(given)
         with opened(given, sorted(reader.categories), reader.features().names) as given:
-            given = rows_of(given)
+            given = with_own_targets(rows_of(given))
             target = self.coding.named(reader.targets.take_apart(given.y, given.y_name), given.y_name)
             rows = reader.read(given, target, reset=False)
         weights = Weights.of(self.loss.output_weights(rows.weight))

@@ -14,7 +14,7 @@ from polyleaf._core import BinnedMatrix
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.sums import largest
 from polyleaf.estimators.fit import callbacks_of, evaluations
 from polyleaf.estimators.problem import Problem, read_problem

@@ -610,6 +610,13 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "the columns of a Parquet file are dense",
     ),
     Exclusion(
+        "stages, streamed X",
+        options.STAGES,
+        options.STREAMED_TABLE,
+        "every stage would read all rows once more (`predict(X, n_rounds=...)` gives some of them; a "
+        "`BinnedTable` of the rows, made with `like` where it is not that of `fit`, all)",
+    ),
+    Exclusion(
         "as_labels, no top_k",
         options.AS_LABELS,
         options.NO_TOP_K,
