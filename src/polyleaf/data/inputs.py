@@ -25,6 +25,7 @@ from polyleaf.data.exact_integers import (
     refuse_inexact_columns,
 )
 from polyleaf.data.remedies import IN_X
+from polyleaf.data.row_names import row_name
 from polyleaf.data.source import Source, is_dataset, is_path
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import place_of_infinity, read_sparse, refuse_empty
@@ -297,9 +298,10 @@ def search_infinity(
             line, place = map(int, xp.argwhere(found)[0])
             row, column = (place, line + start) if by_column else (line + start, place)
             label = column if labels is None else labels[column]
+            where = f"{row_name(first_row + row)}, column {label!r}"
             raise ValueError(
                 f"{name} contains infinity or a value too large for {table.dtype}: {table[row, column]} in "
-                f"row {first_row + row}, column {label!r}. Allowed are finite numbers and NaN (missing)."
+                f"{where}. Allowed are finite numbers and NaN (missing)."
             )
 
 
@@ -320,8 +322,8 @@ def _refuse_sparse_infinity(table: SparseTable, labels: Sequence[object], name: 
     if place is not None:
         row, column, value = place
         raise ValueError(
-            f"{name} contains infinity or a value too large for {table.dtype}: {value} in row {row}, column "
-            f"{labels[column]!r}. Allowed are finite numbers and NaN (missing)."
+            f"{name} contains infinity or a value too large for {table.dtype}: {value} in "
+            f"{row_name(row)}, column {labels[column]!r}. Allowed are finite numbers and NaN (missing)."
         )
 
 
@@ -340,19 +342,25 @@ def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> F
         raise ValueError(
             f"{name} has shape {weights.shape}; it must hold one weight per row, shape ({n_rows},)."
         )
+    return check_weight_values(weights, name)
+
+
+def check_weight_values(weights: FloatArray, name: str) -> FloatArray:
+    """Return weights of rows or cells, or raise ValueError as `check_weights` does."""
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"{name} must be finite and >= 0; got {weights[row]} in row {row}.")
+        place = np.argwhere(wrong)[0]
+        column = f", column {place[1]}" if weights.ndim == 2 else ""
+        raise ValueError(
+            f"{name} must be finite and >= 0; got {weights[tuple(place)]} in {row_name(place[0])}{column}."
+        )
     if not any_shard(bool(weights.any())):
         raise ValueError(f"{name} is zero in all rows; at least one weight must be greater than 0.")
     return check_total(weights, name)
 
 
-def check_total(weights: FloatArray | None, name: str) -> FloatArray | None:
+def check_total(weights: FloatArray, name: str) -> FloatArray:
     """Return weights whose sum is within range, or raise ValueError."""
-    if weights is None:
-        return None
     with np.errstate(over="ignore"):
         total = sum(gather_notes(float(weights.sum())))
     if not 1 / _LARGEST_TOTAL <= total <= _LARGEST_TOTAL:

@@ -15,6 +15,7 @@ from polyleaf.data.category_values import Categories, learn_categories, resolve_
 from polyleaf.data.dataset import Dataset, FeatureTable
 from polyleaf.data.inputs import EvalInput, FloatArray, Mask, read_table
 from polyleaf.data.memory import Needs, needs, refuse_too_large
+from polyleaf.data.row_names import RowNames
 from polyleaf.data.row_numbers import row_numbers
 from polyleaf.data.source import Source
 from polyleaf.data.sources import opened, rows_of
@@ -58,12 +59,15 @@ class Rows:
         Weights of rows or cells.
     kept : bool ndarray or None
         Which of the rows given these are. None: all.
+    names : RowNames
+        What errors call these rows.
     """
 
     X: FeatureTable
     y: Any
     weight: FloatArray | None
     kept: Mask | None
+    names: RowNames
 
 
 class RowReader:
@@ -93,6 +97,13 @@ class RowReader:
 
     def read(self, given: EvalInput, target: TargetInput, *, reset: bool, start: Start | None = None) -> Rows:
         """Read some rows; `reset`: those of ``fit``, which may go on from a model."""
+        names = RowNames.of(given.pieces)
+        with names.used():
+            return self._read(given, target, names, reset=reset, start=start)
+
+    def _read(
+        self, given: EvalInput, target: TargetInput, names: RowNames, *, reset: bool, start: Start | None
+    ) -> Rows:
         targets = self.targets
         table = self._read_table(given, reset=reset)
         y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
@@ -107,7 +118,7 @@ class RowReader:
         if kept is not None:
             y, weight = y[kept], None if weight is None else weight[kept]
         refuse_unobserved(X.shape[0], weight if reset else None, given.y_name, columns)
-        return Rows(X, y, weight, kept)
+        return Rows(X, y, weight, kept, names.of_kept(kept))
 
     def _read_table(self, given: EvalInput, *, reset: bool) -> Table:
         """Return X with its names, which the estimator takes, or which are held against those it has."""
@@ -155,6 +166,8 @@ class Problem:
         Everything the boosting loop needs.
     kept : bool ndarray or None
         Which of the rows given are in `data`: those with any weight. None: all.
+    names : RowNames
+        What errors call the rows of `data`.
     own_weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
         Weights of the rows or cells of `data` without those of their classes.
     """
@@ -168,6 +181,7 @@ class Problem:
     metrics: list[Metric]
     settings: Settings
     kept: Mask | None
+    names: RowNames
     own_weight: FloatArray | None
 
     def evaluation(self, given: EvalInput) -> Dataset:
@@ -178,9 +192,14 @@ class Problem:
             given = rows_of(given)
             target = self.coding.named(reader.targets.take_apart(given.y, given.y_name), given.y_name)
             rows = reader.read(given, target, reset=False)
-        weights = Weights.of(self.loss.output_weights(rows.weight))
         shard = None if given.pieces is None else given.pieces.shard(rows.kept)
-        return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights, shard)
+        words = self.coding.words(given.y_name)
+        with rows.names.used():
+            weights = Weights.of(self.loss.output_weights(rows.weight))
+            data = Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights, shard)
+            self.loss.check_targets(data.y, weights.whole(), words, training=False)
+            check_measured(self.metrics, data, words)
+        return data
 
     def fitted(self, result: TrainingResult) -> FittedModel:
         """Return the model that the rounds of a run are."""
@@ -251,10 +270,11 @@ def read_problem(
     codes = coding.encode(rows.y)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
     shard = None if given.pieces is None else given.pieces.shard(rows.kept)
-    data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)), shard)
+    with rows.names.used():
+        data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)), shard)
+        loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
     if isinstance(given.X, BinnedTable):
         check_weights_of_cuts(given.X, data.weights.row, rows.kept)
-    loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
     metrics = targets.make_metrics(coding, loss, data)
     if isinstance(data.X, StreamedTable):
         _plan_memory(data.X, data, loss, settings, given.X_name)
@@ -271,6 +291,7 @@ def read_problem(
         metrics=metrics,
         settings=settings,
         kept=rows.kept,
+        names=rows.names,
         own_weight=rows.weight,
     )
 
