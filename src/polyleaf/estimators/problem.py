@@ -97,22 +97,17 @@ class RowReader:
 
     def read(self, given: EvalInput, target: TargetInput, *, reset: bool, start: Start | None = None) -> Rows:
         """Read some rows; `reset`: those of ``fit``, which may go on from a model."""
+        targets = self.targets
+        columns = targets.columns(target)
         names = RowNames.of(given.pieces)
         with names.used():
-            return self._read(given, target, names, reset=reset, start=start)
-
-    def _read(
-        self, given: EvalInput, target: TargetInput, names: RowNames, *, reset: bool, start: Start | None
-    ) -> Rows:
-        targets = self.targets
-        table = self._read_table(given, reset=reset)
-        y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
-        columns = targets.columns(target)
-        y, weight = targets.weighed(y, given.weight, given.weight_name, columns)
-        kept = rows_with_weight(weight)
-        if reset:
-            self.categories = self._learn_categories(table, kept, start)
-        X = row_numbers(table, self.categories, kept)
+            table = self._read_table(given, reset=reset)
+            y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
+            y, weight = targets.weighed(y, given.weight, given.weight_name, columns)
+            kept = rows_with_weight(weight)
+            if reset:
+                self.categories = self._learn_categories(table, kept, start)
+            X = row_numbers(table, self.categories, kept)
         if isinstance(X, StreamedTable) and not reset:
             X = X.columns(range(table.shape[1]))
         if kept is not None:
@@ -221,7 +216,11 @@ def training_rows(X: Any, y: Any, sample_weight: Any) -> EvalInput:
 
 
 def read_problem(
-    estimator: BasePolyleaf, params: dict[str, Any], given: EvalInput, start: Start | None = None
+    estimator: BasePolyleaf,
+    params: dict[str, Any],
+    given: EvalInput,
+    start: Start | None = None,
+    seed: int | None = None,
 ) -> Problem:
     """Read and check what there is to train on.
 
@@ -235,6 +234,8 @@ def read_problem(
         The training rows as the user gave them.
     start : Start or None
         What training goes on from.
+    seed : int or None
+        Of the run, where it was drawn already; None: `random_state` says it.
     """
     targets = estimator._targets(params)
     reader = RowReader(estimator, targets)
@@ -264,7 +265,7 @@ def read_problem(
             table="sparse" if given.pieces is not None and scipy.sparse.issparse(rows.X) else None,
         )
     )
-    settings = make_settings(params, coding, loss.name, features, interaction)
+    settings = make_settings(params, coding, loss.name, features, interaction, seed)
     targets.check_signs(settings.monotone, loss)
     _check_signs_of_categories(settings.monotone, features, params)
     codes = coding.encode(rows.y)
