@@ -151,8 +151,8 @@ void renew_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& place
   // Each value depends on its own leaf and output alone: the threads do not matter.
   each_leaf_of(values, task, places, n_threads, [&](std::size_t v, LeafResiduals& residuals, std::size_t k) {
     const double level = task.renewal.level[values[v].output];
-    const double quantile = weighted ? residual_quantile(residuals.weighed[k], level)
-                                     : residual_quantile(residuals.plain[k], level);
+    const double quantile =
+        weighted ? residual_quantile(residuals.weighed[k], level) : residual_quantile(residuals.plain[k], level);
     set_renewed(task, values[v], quantile, tree);
   });
 }

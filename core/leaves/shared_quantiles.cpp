@@ -105,7 +105,8 @@ class OwnNumbers {
  private:
   ExactSum before(std::size_t at) const { return at == 0 ? ExactSum{} : through_[at - 1]; }
 
-  // All of them, or some that share out the weight; the last one, and one in the middle, so that each time less is left.
+  // All of them, or some that share out the weight; the last one, and one in the middle, so that each time less is
+  // left.
   std::vector<std::size_t> shown_places() const {
     std::vector<std::size_t> places;
     if (end_ - begin_ <= kShown) {
@@ -350,8 +351,7 @@ void renew_shared_leaves(const GrowTask& task, int n_threads, const RowsInLeaves
       here[v] = weighted ? sort_numbers(residuals.weighed[k]) : sort_numbers(residuals.plain[k]);
       levels[v] = task.renewal.level[values[v].output];
     });
-    const std::vector<double> quantiles =
-        shared_quantiles(std::move(here), levels, weighted, task.shard, n_threads);
+    const std::vector<double> quantiles = shared_quantiles(std::move(here), levels, weighted, task.shard, n_threads);
     for (std::size_t v = 0; v < values.size(); ++v) set_renewed(task, values[v], quantiles[v], tree);
   }
 }
