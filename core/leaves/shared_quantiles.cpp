@@ -46,7 +46,7 @@ struct Verdict {
 
 template <class Value>
 void append(std::string& text, const Value* values, std::size_t n) {
-  text.append(reinterpret_cast<const char*>(values), n * sizeof(Value));
+  if (n > 0) text.append(reinterpret_cast<const char*>(values), n * sizeof(Value));
 }
 
 // Reads what others appended.
@@ -70,9 +70,11 @@ class Reader {
 // The distinct numbers of a shard and the weight of all up to each; those between the bounds are [begin, end).
 class OwnNumbers {
  public:
+  OwnNumbers() = default;
   OwnNumbers(SortedNumbers numbers, bool weighted, const SumGrid& grid) : keys_(std::move(numbers.keys)) {
     std::size_t n = 0;
     ExactSum sum;
+    through_.reserve(keys_.size());
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       if (weighted)
         sum.add(numbers.weights[i], grid);
@@ -176,6 +178,7 @@ class OwnedQuantile {
     std::vector<std::pair<std::uint64_t, std::size_t>> order;  // keys, and whose they are
     for (std::size_t shard = 0; shard < shown_.size(); ++shard)
       for (const Shown& one : shown_[shard]) order.emplace_back(one.key, shard);
+    if (order.empty()) throw std::runtime_error("no shard has numbers between the bounds of a quantile");
     std::sort(order.begin(), order.end());
     Verdict out{bounds.least, order.back().first, 0, 0.0};
     std::vector<std::size_t> place(shown_.size(), 0);  // of the first that is not passed yet
@@ -229,12 +232,13 @@ class SharedQuantiles {
                   int n_threads)
       : peers_(shard.peers()),
         n_threads_(n_threads),
+        own_(here.size()),
         verdicts_(here.size(), Verdict{0, kNoKey, 0, 0.0}),
         quantiles_(here.size(), 0.0) {
     const std::vector<SumGrid> grids = weighted ? weight_grids(here, shard) : std::vector<SumGrid>(here.size());
-    own_.reserve(here.size());
+    parallel_for(n_threads_, here.size(),
+                 [&](std::size_t v, int) { own_[v] = OwnNumbers(std::move(here[v]), weighted, grids[v]); });
     for (std::size_t v = 0; v < here.size(); ++v) {
-      own_.emplace_back(std::move(here[v]), weighted, grids[v]);
       owned_.emplace_back(levels[v], weighted);
       left_.push_back(v);
     }
@@ -310,15 +314,19 @@ class SharedQuantiles {
 
 SortedNumbers sort_numbers(const std::vector<double>& numbers) {
   SortedNumbers out;
+  out.keys.reserve(numbers.size());
   for (const double one : numbers) out.keys.push_back(key_of(one));
   std::sort(out.keys.begin(), out.keys.end());
   return out;
 }
 
 SortedNumbers sort_numbers(std::vector<WeightedResidual>& numbers) {
-  std::sort(numbers.begin(), numbers.end(),
-            [](const WeightedResidual& a, const WeightedResidual& b) { return a.residual < b.residual; });
+  std::sort(numbers.begin(), numbers.end(), [](const WeightedResidual& a, const WeightedResidual& b) {
+    return key_of(a.residual) < key_of(b.residual);  // which orders whatever there is
+  });
   SortedNumbers out;
+  out.keys.reserve(numbers.size());
+  out.weights.reserve(numbers.size());
   for (const WeightedResidual& one : numbers) {
     out.keys.push_back(key_of(one.residual));
     out.weights.push_back(one.weight);
