@@ -33,6 +33,8 @@ class Peers {
   virtual void add_parts(const std::vector<std::size_t>& begin, std::size_t n_slices, int n_threads) = 0;
   // What each shard says, by rank.
   virtual std::vector<std::string> gather(const std::string& own) = 0;
+  // What each shard says to this one, by rank; `parts` has what this one says to each.
+  virtual std::vector<std::string> all_to_all(const std::vector<std::string>& parts) = 0;
 };
 
 // Rows from `begin` on, up to the next run, have the numbers from `number` on among the rows of all shards.

@@ -53,8 +53,20 @@ class PythonPeers : public Peers {
 
   std::vector<std::string> gather(const std::string& own) override {
     nb::gil_scoped_acquire acquire;
+    return texts(peers_.attr("all_gather")(nb::bytes(own.data(), own.size())));
+  }
+
+  std::vector<std::string> all_to_all(const std::vector<std::string>& parts) override {
+    nb::gil_scoped_acquire acquire;
+    nb::list said;
+    for (const std::string& part : parts) said.append(nb::bytes(part.data(), part.size()));
+    return texts(peers_.attr("all_to_all")(said));
+  }
+
+ private:
+  std::vector<std::string> texts(const nb::object& received) const {
     std::vector<std::string> out;
-    for (const nb::handle one : peers_.attr("all_gather")(nb::bytes(own.data(), own.size()))) {
+    for (const nb::handle one : received) {
       const nb::bytes text(one);  // of whatever has a buffer
       out.emplace_back(text.c_str(), text.size());
     }
@@ -62,7 +74,6 @@ class PythonPeers : public Peers {
     return out;
   }
 
- private:
   template <int N, class Number>
   static nb::object view(Number* values, const std::size_t (&shape)[N]) {
     return nb::cast(nb::ndarray<nb::numpy, Number, nb::ndim<N>>(values, N, shape, nb::handle()),

@@ -209,6 +209,19 @@ def test_batches_with_other_columns() -> None:
     refused("X of batch 1 contains infinity.*row 7, column 1", [(X, Y), (infinite, Y)])
 
 
+def test_targets_and_weights_at_fault_are_named_by_their_row_among_all() -> None:
+    """Also where rows before them have no weight, or are in other batches."""
+    weight, price = np.ones(N), np.abs(Y[:, 0])
+    weight[:5], price[40] = 0.0, -1.0
+    table = PLAIN.set_column(2, "price", pa.array(price)).set_column(3, "w", pa.array(weight))
+    refused("y is -1.0 in row 40 of target", ds.dataset(table), "price", "w", objective="poisson")
+    batches = [(X[some], price[some], weight[some]) for some in np.split(np.arange(N), [7, 30])]
+    refused("y is -1.0 in row 40 of target", batches, objective="poisson")
+    weight[40] = np.nan
+    table = PLAIN.set_column(3, "w", pa.array(weight))
+    refused("got nan in row 40", ds.dataset(table), "price", "w")
+
+
 def test_an_error_in_the_batches_comes_through() -> None:
     def broken() -> Iterator[Any]:
         yield X, Y

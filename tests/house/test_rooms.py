@@ -64,6 +64,7 @@ SHARED_BY_TESTS = {
     "gradients_of.py",
     "training_cases.py",
     "mixed_table.py",
+    "parts.py",
     "least_memory.py",
     "nvrtc.py",
     "forgery.py",

@@ -17,6 +17,7 @@ from polyleaf.dask.rank import Rank
 from polyleaf.dask.tables import ClusterRows
 from polyleaf.estimators.shards import PreparedShard, prepare_shard, train_shard
 from polyleaf.model.fitted import SavedModel
+from polyleaf.params.settings import seed_of
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
 
@@ -39,6 +40,7 @@ def fit_on_cluster(
     ExchangeError
         When workers are lost again and again.
     """
+    seed = seed_of(estimator.random_state)  # here: a RandomState of the client advances, not copies of it
     described = [rows.described() for rows in (training, *evals)]
     empty = [rows.empty() for rows in (training, *evals)]
 
@@ -51,7 +53,7 @@ def fit_on_cluster(
         given = [
             rows.given(parts, none, peers) for rows, parts, none in zip(described, shard, empty, strict=True)
         ]
-        rank.kept["prepared"] = prepare_shard(estimator, given[0], given[1:], rank.n_threads)
+        rank.kept["prepared"] = prepare_shard(estimator, given[0], given[1:], rank.n_threads, seed)
         return len(rank.kept.setdefault("done", []))
 
     def train(rank: Rank, _: Any) -> SavedModel:

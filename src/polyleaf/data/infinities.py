@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyleaf import _core
+from polyleaf.data.row_names import row_name
 from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import place_of_infinity
 from polyleaf.data.tables import Array
@@ -58,9 +59,10 @@ def search_infinity(
             line, place = map(int, xp.argwhere(found)[0])
             row, column = (place, line + start) if by_column else (line + start, place)
             label = column if labels is None else labels[column]
+            where = f"{row_name(first_row + row)}, column {label!r}"
             raise ValueError(
                 f"{name} contains infinity or a value too large for {table.dtype}: {table[row, column]} in "
-                f"row {first_row + row}, column {label!r}. Allowed are finite numbers and NaN (missing)."
+                f"{where}. Allowed are finite numbers and NaN (missing)."
             )
 
 
@@ -71,6 +73,6 @@ def refuse_sparse_infinity(table: SparseTable, labels: Sequence[object], name: s
     if place is not None:
         row, column, value = place
         raise ValueError(
-            f"{name} contains infinity or a value too large for {table.dtype}: {value} in row {row}, column "
-            f"{labels[column]!r}. Allowed are finite numbers and NaN (missing)."
+            f"{name} contains infinity or a value too large for {table.dtype}: {value} in "
+            f"{row_name(row)}, column {labels[column]!r}. Allowed are finite numbers and NaN (missing)."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from polyleaf.data.float_arrays import as_float64
+from polyleaf.data.row_names import row_name
 from polyleaf.data.tables import FloatArray
 from polyleaf.peers.gather import any_shard, gather_notes
 
@@ -27,19 +28,25 @@ def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> F
         raise ValueError(
             f"{name} has shape {weights.shape}; it must hold one weight per row, shape ({n_rows},)."
         )
+    return check_weight_values(weights, name)
+
+
+def check_weight_values(weights: FloatArray, name: str) -> FloatArray:
+    """Return weights of rows or cells, or raise ValueError as `check_weights` does."""
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"{name} must be finite and >= 0; got {weights[row]} in row {row}.")
+        place = np.argwhere(wrong)[0]
+        column = f", column {place[1]}" if weights.ndim == 2 else ""
+        raise ValueError(
+            f"{name} must be finite and >= 0; got {weights[tuple(place)]} in {row_name(place[0])}{column}."
+        )
     if not any_shard(bool(weights.any())):
         raise ValueError(f"{name} is zero in all rows; at least one weight must be greater than 0.")
     return check_total(weights, name)
 
 
-def check_total(weights: FloatArray | None, name: str) -> FloatArray | None:
+def check_total(weights: FloatArray, name: str) -> FloatArray:
     """Return weights whose sum is within range, or raise ValueError."""
-    if weights is None:
-        return None
     with np.errstate(over="ignore"):
         total = sum(gather_notes(float(weights.sum())))
     if not 1 / _LARGEST_TOTAL <= total <= _LARGEST_TOTAL:

@@ -81,11 +81,7 @@ def train_on(
 
 def evaluations(problem: Problem, evals: Sequence[EvalInput]) -> list[Dataset]:
     """Return the evaluation sets, on which all metrics can be measured."""
-    read = [problem.evaluation(given) for given in evals]
-    for data, given in zip(read, evals, strict=True):
-        words = problem.coding.words(given.y_name)
-        problem.loss.check_targets(data.y, data.weights.whole(), words, training=False)
-        check_measured(problem.metrics, data, words)
     if not evals:
-        check_measured(problem.metrics, problem.data, problem.coding.words("y"), weighted=False)
-    return read
+        with problem.names.used():
+            check_measured(problem.metrics, problem.data, problem.coding.words("y"), weighted=False)
+    return [problem.evaluation(given) for given in evals]

@@ -20,6 +20,7 @@ from polyleaf.estimators.fit import callbacks_of, evaluations
 from polyleaf.estimators.problem import Problem, read_problem
 from polyleaf.model.fitted import SavedModel
 from polyleaf.params.combinations import check, refused
+from polyleaf.params.settings import seed_of
 from polyleaf.params.situation import Situation
 from polyleaf.params.validation import validate_params
 from polyleaf.peers.collectives import Collectives
@@ -27,6 +28,7 @@ from polyleaf.peers.current import summed_over
 from polyleaf.peers.gather import gather_notes
 from polyleaf.training.callbacks import Checkpoint
 from polyleaf.training.loop import Beginning, RoundsDone, TrainingResult, train
+from polyleaf.training.monitor import check_measurable
 from polyleaf.training.shared_callbacks import SharedCallbacks
 
 if TYPE_CHECKING:
@@ -71,7 +73,11 @@ def check_shards(estimator: BasePolyleaf, n_eval_sets: int) -> list[Any]:
 
 
 def prepare_shard(
-    estimator: BasePolyleaf, given: EvalInput, evals: Sequence[EvalInput], n_threads: int
+    estimator: BasePolyleaf,
+    given: EvalInput,
+    evals: Sequence[EvalInput],
+    n_threads: int,
+    seed: int | None = None,
 ) -> PreparedShard:
     """Read the rows of a shard and bin them by the cut points of all rows.
 
@@ -85,6 +91,9 @@ def prepare_shard(
         The rows of each evaluation set that are here, with their `pieces`.
     n_threads : int
         Of this shard; affects the time only.
+    seed : int, default=None
+        Of the run, where whoever began it has drawn one. None: the first shard draws it for all, so that a
+        RandomState that they share advances once, as in a plain ``fit``.
 
     Raises
     ------
@@ -97,12 +106,15 @@ def prepare_shard(
     with summed_over(given.pieces.peers):
         for one in (given, *evals):
             _check_alike(one)
-        problem = read_problem(estimator, params, given)
+        if seed is None:
+            drawn = seed_of(params["random_state"]) if given.pieces.peers.rank == 0 else None
+            seed = int(gather_notes(drawn)[0])
+        problem = read_problem(estimator, params, given, seed=seed)
         _check_columns(problem)
         _check_weights(problem.data)
-        seed = gather_notes(problem.settings.seed)[0]  # of a RandomState, each shard has a copy or none has
-        problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads, seed=seed))
+        problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads))
         measured = evaluations(problem, evals)
+        check_measurable(problem.metrics, measured, problem.loss.n_outputs)
         matrix = bin_data(problem.data, problem.settings)
         # The numbers themselves are needed no more.
         coded = replace(problem.data, X=BinnedRows(matrix, lambda: ""))
