@@ -1,6 +1,6 @@
 """Rows in several shards, each of which has a part of them."""
 
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.estimators.shards import fit_shard
 from polyleaf.model.file import write_model
 from polyleaf.peers.collectives import Collectives

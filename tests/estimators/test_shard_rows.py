@@ -6,7 +6,7 @@ import pytest
 
 from parts import file_of, fit_parts
 from polyleaf import PolyleafClassifier, PolyleafRegressor
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.estimators.shards import prepare_shard
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
