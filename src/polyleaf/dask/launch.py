@@ -99,6 +99,7 @@ class Run:
         self._visited.update(addresses)
         self._lost -= set(addresses)
         futures: list[Future] = []
+        listener = None if hear is None else Listener(self.client, addresses[0], self.id, self.epoch, hear)
         try:
             self._open(addresses)
             # As bytes: a worker that cannot read it where Dask reads tasks would die of it.
@@ -117,7 +118,7 @@ class Run:
                     retries=0,
                 )
                 futures.append(future)
-            self._watch(futures, addresses, hear)
+            self._watch(futures, addresses, listener)
             return futures[0].result()
         except BaseException as error:
             news: ExchangeError = Stopped(f"the client stopped the run ({type(error).__name__}: {error})")
@@ -128,6 +129,9 @@ class Run:
             self._await_end(futures, addresses)
             self.client.cancel(futures, force=True)
             raise
+        finally:
+            if listener is not None:
+                listener.close()
 
     def _open(self, addresses: Sequence[str]) -> None:
         arguments = {
@@ -146,25 +150,7 @@ class Run:
                     f"the worker at {address} has polyleaf {result}, this process {version('polyleaf')}"
                 )
 
-    def _watch(
-        self,
-        futures: Sequence[Future],
-        addresses: Sequence[str],
-        hear: Callable[[bytes], bytes] | None,
-    ) -> None:
-        """Wait until all ranks have ended, and hear what the first says. Raise the first error."""
-        if hear is None:
-            self._look_after(futures, addresses, None)
-            return
-        listener = Listener(self.client, addresses[0], self.id, self.epoch, hear)
-        try:
-            self._look_after(futures, addresses, listener)
-        finally:
-            listener.close()
-
-    def _look_after(
-        self, futures: Sequence[Future], addresses: Sequence[str], listener: Listener | None
-    ) -> None:
+    def _watch(self, futures: Sequence[Future], addresses: Sequence[str], listener: Listener | None) -> None:
         """Wait until all ranks have ended. Raise the first error; look after workers that nobody watches."""
         seen: dict[str, float] = {}
         silent = dict.fromkeys(addresses, 0)  # in beats

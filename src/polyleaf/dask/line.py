@@ -74,6 +74,10 @@ class Line:
                 await asyncio.wait_for(self._told.wait(), deadlines.beat)
         return [self._reports[number] for number in sorted(self._reports)]
 
+    def wake(self) -> None:
+        """Let a client that waits for a report look whether one will come."""
+        self._told.set()
+
     def _is_over(self) -> bool:
         return self._post.over.is_set() or self._post.inbox.failure is not None
 

@@ -160,9 +160,10 @@ class Desk:
         visit.post.begin(is_cancelled)
         return visit.post, visit
 
-    async def end(self, post: Post, error: BaseException | None) -> None:
+    async def end(self, post: Post, line: Line, error: BaseException | None) -> None:
         """Close the messages of a rank whose task ends."""
         await post.end(error)
+        line.wake()
         visit = self.visits.get(post.run)
         if visit is None or visit.post is not post:
             return
@@ -223,13 +224,14 @@ def run_rank(pickled: bytes, run: str, epoch: int, shard: Any) -> Any:
     desk: Desk = on_loop(worker, desk_of, worker, Desk)
     post, visit = on_loop(worker, desk.begin, run, epoch, cancellation_of_own_task(worker))
     assert visit.line is not None
-    line = ClientLine(worker, visit.line)
-    rank = Rank(DaskExchange(worker, post), worker.state.nthreads, visit.kept, line)
+    line = visit.line
+    exchange = DaskExchange(worker, post)
+    rank = Rank(exchange, worker.state.nthreads, visit.kept, ClientLine(worker, line))
     try:
         function: Callable[[Rank, Any], Any] = pickle.loads(pickled)
         result = function(rank, shard)
     except BaseException as error:
-        on_loop(worker, desk.end, post, error)
+        on_loop(worker, desk.end, post, line, error)
         raise
-    on_loop(worker, desk.end, post, None)
+    on_loop(worker, desk.end, post, line, None)
     return result if post.rank == 0 else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass
 
 from polyleaf.dask.line import ClientLine
 from polyleaf.estimators.shards import PreparedShard
@@ -53,6 +52,32 @@ class Outset:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What rounds took.
+
+    Attributes
+    ----------
+    seconds, exchange_seconds : float
+        Time, and that of the exchanges in it.
+    n_exchanges, bytes_sent : int
+        How often all ranks sent something, and what this rank sent.
+    """
+
+    seconds: float = 0.0
+    exchange_seconds: float = 0.0
+    n_exchanges: int = 0
+    bytes_sent: int = 0
+
+    def and_more(self, more: Spent) -> Spent:
+        """Return this and more."""
+        return Spent(*(a + b for a, b in zip(astuple(self), astuple(more), strict=True)))
+
+    def since(self, before: Spent) -> Spent:
+        """Return what was spent since then."""
+        return Spent(*(a - b for a, b in zip(astuple(self), astuple(before), strict=True)))
+
+
+@dataclass(frozen=True)
 class Report:
     """What is new since the client was last told.
 
@@ -70,10 +95,8 @@ class Report:
         Whether early stopping ends the training here.
     is_last : bool
         Whether the training is over.
-    seconds, exchange_seconds : float
-        The time it took, and that of the exchanges in it.
-    bytes_sent, n_exchanges : int
-        What this rank sent to others, and in how many exchanges.
+    spent : Spent
+        What it took.
     """
 
     rounds: list[bytes]
@@ -82,10 +105,7 @@ class Report:
     best_iteration: int | None
     ends: bool
     is_last: bool
-    seconds: float
-    exchange_seconds: float
-    bytes_sent: int
-    n_exchanges: int
+    spent: Spent
 
 
 @dataclass(frozen=True)
@@ -140,7 +160,7 @@ class Reporter:
         self._waits = waits
         self._n_told = self._n_measured = 0
         self._heard: tuple[int, Answer] | None = None  # after so many rounds
-        self._before = (0.0, 0.0, 0, 0)
+        self._before = Spent()
 
     def before_training(self, state: TrainingState) -> None:
         """Let the client know what there will be."""
@@ -208,10 +228,10 @@ class Reporter:
         }
         self._n_told, self._n_measured = len(self._done), state.n_done
         before, self._before = self._before, self._spent()
-        spent: list[Any] = [now - then for now, then in zip(self._before, before, strict=True)]
         training = {} if evals else state.latest()
-        return Report(rounds, evals, training, state.best_iteration, ends, is_last, *spent)
+        spent = self._before.since(before)
+        return Report(rounds, evals, training, state.best_iteration, ends, is_last, spent)
 
-    def _spent(self) -> tuple[float, float, int, int]:
+    def _spent(self) -> Spent:
         peers = self._peers
-        return time.monotonic(), peers.seconds, peers.bytes_sent, peers.n_exchanges
+        return Spent(time.monotonic(), peers.seconds, peers.n_exchanges, peers.bytes_sent)

@@ -6,10 +6,10 @@ import logging
 import os
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
-from polyleaf.dask.reports import Answer, Outset, Report
+from polyleaf.dask.reports import Answer, Outset, Report, Spent
 from polyleaf.model.file import write_model
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
@@ -21,6 +21,7 @@ from polyleaf.training.progress import EvaluationLog, ProgressBar
 from polyleaf.training.state import EvalsResult, TrainingState
 
 _log = logging.getLogger(__name__)
+_SPENT = "%.3f s, of these %.3f s in %d exchanges; %d bytes sent by the first worker"
 
 
 class ClientRounds:
@@ -66,7 +67,7 @@ class ClientRounds:
         self._history: EvalsResult = {}
         self._training: dict[str, float] = {}
         self._answer: Answer | None = None  # to what is known now
-        self._spent = (0.0, 0.0, 0, 0)
+        self._spent = Spent()
 
     @property
     def begun(self) -> bool:
@@ -101,6 +102,7 @@ class ClientRounds:
         except KeyboardInterrupt as interrupt:
             error = interrupt
         finally:
+            _log.info("%d rounds in " + _SPENT, len(self), *astuple(self._spent))
             at_the_end = None if self._state is None else self._calls.after_training(self._state)
         if self._state is None:
             assert error is not None
@@ -175,17 +177,9 @@ class ClientRounds:
         )
 
     def _tell(self, report: Report, state: TrainingState) -> None:
-        spent = report.seconds, report.exchange_seconds, report.bytes_sent, report.n_exchanges
-        words = "%.3f s, of these %.3f s in %d exchanges; %d bytes sent by the first worker"
         if report.rounds:
-            seconds, in_exchanges, n_bytes, n_exchanges = spent
-            numbers = (state.n_done, state.n_rounds, seconds, in_exchanges, n_exchanges, n_bytes)
-            _log.info("round %d of %d: " + words, *numbers)
-        total = [one + more for one, more in zip(self._spent, spent, strict=True)]
-        self._spent = (total[0], total[1], int(total[2]), int(total[3]))
-        if report.is_last:
-            seconds, in_exchanges, n_bytes, n_exchanges = self._spent
-            _log.info("%d rounds in " + words, len(self._rounds), seconds, in_exchanges, n_exchanges, n_bytes)
+            _log.info("round %d of %d: " + _SPENT, state.n_done, state.n_rounds, *astuple(report.spent))
+        self._spent = self._spent.and_more(report.spent)
 
     def _forest(self, best: int | None) -> Forest:
         assert self._outset is not None
