@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from asyncio import CancelledError
 from dataclasses import fields
 from typing import Any, ClassVar, Self
 
@@ -63,7 +64,20 @@ def _fit(
     on_workers = [one for one in params["callbacks"] or () if runs_on_workers(one)]
     sent = type(estimator)(**params | {"callbacks": on_workers or None, "verbose": 0})
     rounds, deadlines = ClientRounds(estimator._kind, params, callbacks, start), deadlines_of_config()
-    fitted, error = rounds.followed(lambda: fit_on_cluster(client, sent, training, evals, deadlines, rounds))
+    scheduler = client.scheduler.address
+
+    def work() -> None:
+        try:
+            fit_on_cluster(client, sent, training, evals, deadlines, rounds)
+        except (OSError, RuntimeError, CancelledError) as error:
+            if client.status == "running":
+                raise
+            raise ConnectionError(
+                f"the scheduler at {scheduler} was lost after {len(rounds)} rounds. Where there is a "
+                "Checkpoint, it has them: fit(..., resume=path) goes on, on any cluster or on none."
+            ) from error
+
+    fitted, error = rounds.followed(work)
     estimator._take(fitted)
     estimator._seed = rounds.seed
     estimator._loaded = False
