@@ -208,24 +208,24 @@ def test_what_is_no_callback_is_refused_before_anything_is_computed(cluster, tmp
 
 
 def test_a_lost_scheduler_leaves_a_checkpoint_of_all_rounds(tmp_path):
-    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):  # so long a client tries again
-        cluster = Cluster(1)
+    path = tmp_path / "checkpoint"
 
     def fall(state):
         if state.round == 3:
             cluster.lose_scheduler()
 
-    path = tmp_path / "checkpoint"
-    try:
-        model = DaskPolyleafRegressor(**COMMON, callbacks=[fall, Checkpoint(path, every=3)])
-        with pytest.raises(ConnectionError, match=r"scheduler at tcp://.* was lost after 4 rounds"):
-            model.fit(array(X, 40), array(Y, 30), client=cluster.client)
-    finally:
-        cluster.close()
+    model = DaskPolyleafRegressor(**COMMON, callbacks=[fall, Checkpoint(path, every=3)])
+    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):  # so long a client tries again
+        cluster = Cluster(1)
+        try:
+            with pytest.raises(ConnectionError, match=r"scheduler at tcp://.* was lost after 4 rounds"):
+                model.fit(array(X, 40), array(Y, 30), client=cluster.client)
+        finally:
+            cluster.close()
     assert not hasattr(model, "n_features_in_")
+    assert load_model(path).n_estimators_ == 4
     resumed = PolyleafRegressor(**COMMON).fit(X, Y, resume=path)
     np.testing.assert_array_equal(resumed.predict(X), PolyleafRegressor(**COMMON).fit(X, Y).predict(X))
-    assert load_model(path).n_estimators_ == 4
 
 
 def test_rounds_that_no_worker_knows_any_more_come_from_the_client(tmp_path):

@@ -128,10 +128,10 @@ class ClientRounds:
                 evals_result=self._history,
                 greater_is_better=outset.greater_is_better,
                 forest=lambda: self._forest(None),
-                maker=outset.maker,
                 training_metric=lambda: self._training,
                 save=self._save,
             )
+            state.maker = outset.maker
             self._calls.before_training(state)
             self._state = state
         assert self._state is not None

@@ -109,10 +109,10 @@ def train(
         evals_result=run.history,
         greater_is_better={metric.name: metric.greater_is_better for metric in metrics},
         forest=run.forest,
-        maker=run.maker,
         training_metric=run.training_metric,
         save=None if save is None else lambda path, state: save(path, result(state)),
     )
+    state.maker = run.maker
     return result(state, boost(run, state, callbacks))
 
 

@@ -36,7 +36,7 @@ class TrainingState:
     best_iteration : int or None
         The best round so far, where a callback keeps track of it; predictions use the rounds up to it.
     maker : ForestMaker or None
-        Makes forests of trees of this run; None: there are several runs.
+        Makes forests of trees of this run, where there is a single one.
     """
 
     def __init__(
@@ -48,7 +48,6 @@ class TrainingState:
         evals_result: EvalsResult,
         greater_is_better: Mapping[str, bool],
         forest: Callable[[], Forest] | None = None,
-        maker: ForestMaker | None = None,
         training_metric: Callable[[], dict[str, float]] | None = None,
         save: Callable[[str | os.PathLike[str], TrainingState], None] | None = None,
     ) -> None:
@@ -59,7 +58,7 @@ class TrainingState:
         self.greater_is_better = greater_is_better
         self.best_iteration: int | None = None
         self._usual_rate = self._learning_rate = learning_rate
-        self.maker = maker
+        self.maker: ForestMaker | None = None
         self._forest = forest
         self._training_metric = training_metric
         self._save = save
