@@ -287,7 +287,8 @@ def test_ctrl_c_leaves_nothing_behind(pair, tmp_path):
     assert pair.left_behind(list(client.nthreads())) == {}
     waited_for(lambda: in_memory(client) <= before)
     waited_for(lambda: not any(client.processing().values()))
-    assert not hasattr(model, "n_features_in_")
+    plain = PolyleafRegressor(**COMMON | {"n_estimators": model.n_estimators_}).fit(X, Y)
+    np.testing.assert_array_equal(model.to_local().predict(X), plain.predict(X))  # the rounds done are kept
 
 
 @pytest.fixture(scope="module")

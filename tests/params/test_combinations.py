@@ -213,8 +213,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     ),
     "shards, sparse X": in_shards(PolyleafRegressor(), TARGETS, scipy.sparse.csr_array(X)),
     "shards, wide weights": in_shards(PolyleafRegressor(), weight=np.geomspace(1, 1e12, 60)),
-    "shards, going on": in_shards(PolyleafRegressor(warm_start=True).fit(X, TARGETS)),
-    "shards, Checkpoint": in_shards(PolyleafRegressor(callbacks=[Checkpoint("file")])),
     "shards, callable objective": in_shards(PolyleafRegressor(objective=lambda y, raw: (raw - y, 1.0))),
     "cuda, many bins": regressor(device="cuda", max_bins=256),
     "CuPy X, cpu": lambda: fitted("targets").predict(OnDevice()),

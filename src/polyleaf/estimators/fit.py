@@ -57,12 +57,7 @@ def train_on(
 
     @cache
     def note() -> CheckpointNote:
-        return CheckpointNote(
-            seed=problem.settings.seed,
-            init_rounds=0 if start is None else start.init_rounds,
-            params=describe_params(problem.params),
-            data=describe_data(problem.data.arrays()),
-        )
+        return note_of(problem, start)
 
     def save(path: str | os.PathLike[str], result: TrainingResult) -> None:
         write_model(path, SavedModel(problem.kind, problem.params, problem.fitted(result), note()))
@@ -76,6 +71,16 @@ def train_on(
         callbacks,
         Beginning(None if start is None else start.forest),
         save=save,
+    )
+
+
+def note_of(problem: Problem, start: Start | None) -> CheckpointNote:
+    """Return what a checkpoint says beside the model; where there are several shards, all call it."""
+    return CheckpointNote(
+        seed=problem.settings.seed,
+        init_rounds=0 if start is None else start.init_rounds,
+        params=describe_params(problem.params),
+        data=describe_data(problem.data.arrays(), problem.data.shard),
     )
 
 

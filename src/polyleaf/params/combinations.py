@@ -473,18 +473,6 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "the sums of their leaves hang on the order of the rows",
     ),
     Exclusion(
-        "shards, going on",
-        options.SHARDS,
-        options.GOING_ON,
-        "the trees to go on from would have to be on all shards",
-    ),
-    Exclusion(
-        "shards, Checkpoint",
-        options.SHARDS,
-        options.CHECKPOINT,
-        "the digest of the rows, by which a run goes on with the same ones, is taken in one place",
-    ),
-    Exclusion(
         "shards, callable objective",
         options.SHARDS,
         options.CALLABLE_OBJECTIVE,
