@@ -53,4 +53,4 @@ class Pieces:
             for begin, number, some in zip(begins[:-1].tolist(), self.number, filled, strict=True)
             if some
         ]
-        return Shard(self.peers, int(sizes[:, 1].sum()), np.array(runs, dtype=np.int64).reshape(-1, 2))
+        return Shard(self.peers, int(sizes[:, 1].sum()), np.array(runs, dtype=np.int64).reshape(-1, 2), here)
