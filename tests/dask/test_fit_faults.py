@@ -212,9 +212,6 @@ def test_a_partition_that_comes_back_different_is_named(cluster, tmp_path):
     assert cluster.left_behind(list(cluster.client.nthreads())) == {}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the error names tasks of Dask that were cancelled, and not the partition of X"
-)
 def test_data_that_cannot_come_back_are_named(cluster, tmp_path):
     """What was scattered is lost with the worker that had it."""
     cluster.grow_to(3)

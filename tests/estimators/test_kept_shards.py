@@ -64,17 +64,17 @@ def test_what_was_lost_is_read_by_what_is_known(name, tmp_path):
         training, watched = rows_of(name, [[0, 3], [1, 4], [2, 5]][exchange.rank], peers)
         shard = prepare_shard(estimator, training, [watched], 1)
         shard.callbacks = [after_two]
-        done, measured = [], {}
-        train_shard(shard, peers, done, measured)
+        done, history = [], {}
+        train_shard(shard, peers, done, history)
         assert len(done) == shard.scores.n_rounds == 2
-        return shard, done, measured
+        return shard, done, history
 
     kept = run_local(3, first)
     wanted = [[0, 3, 1], [4, 5], [2]]
 
     def second(exchange):
         peers, own = Collectives(exchange), wanted[exchange.rank]
-        shard, done, measured = (None, [], {}) if exchange.rank == 1 else kept[exchange.rank]
+        shard, done, history = (None, [], {}) if exchange.rank == 1 else kept[exchange.rank]
         lost = own if shard is None else [k for k in own if k not in shard.pieces[0]]
         training, watched = rows_of(name, lost, peers)
         facts = ShardFacts.read(kept[0][0].facts.written())
@@ -84,7 +84,7 @@ def test_what_was_lost_is_read_by_what_is_known(name, tmp_path):
             assert len(left.scores.values) == left.problem.data.X.shape[0]
             now = replace(left.followed_by(now), callbacks=[])
         assert now.pieces == [own, own]
-        return train_shard(now, peers, done, measured)
+        return train_shard(now, peers, done, history)
 
     for rank, model in enumerate(run_local(3, second)):
         assert file_of(tmp_path / f"rank {rank}", model) == expected
@@ -116,14 +116,14 @@ def test_a_failure_at_any_moment_changes_nothing(strategy, step, tmp_path):
         peers = Collectives(exchange)
         training, watched = rows_of("targets", [[0, 2, 4], [1, 3, 5]][exchange.rank], peers)
         shard = prepare_shard(estimator, training, [watched], 1)
-        done, measured = [], {}
+        done, history = [], {}
         with contextlib.suppress(ExchangeError):
-            train_shard(shard, Collectives(Limited(exchange, limit)), done, measured)
+            train_shard(shard, Collectives(Limited(exchange, limit)), done, history)
         if exchange.rank == 0:
             kept_scores.add(shard.scores.values is not None)
             rounds.add(len(done))
         assert shard.scores.values is None or shard.scores.n_rounds == len(done)
-        return train_shard(shard, peers, done, measured)
+        return train_shard(shard, peers, done, history)
 
     try:
         for limit in range(0, 17 * step, step):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from distributed import Client
 
 from polyleaf.dask.comms import drop_workers
-from polyleaf.dask.digests import Digests, agreed, digests_of
-from polyleaf.dask.launch import Run
+from polyleaf.dask.holdings import Holdings
+from polyleaf.dask.kept_rows import KeptRows, PauseAfterRound, take_rows
+from polyleaf.dask.launch import PeerPaused, Run
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank
 from polyleaf.dask.tables import ClusterRows
-from polyleaf.estimators.shards import PreparedShard, prepare_shard, train_shard
+from polyleaf.estimators.shards import train_shard
 from polyleaf.model.fitted import SavedModel
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
@@ -31,74 +33,68 @@ def fit_on_cluster(
 ) -> SavedModel:
     """Train on the workers of a cluster; return the model.
 
-    A worker that is lost costs the round that was under way and the time to read and code the rows again:
-    the others know the rounds done, Dask computes the lost partitions on another worker, and the run goes on.
+    A worker that is lost costs the round that was under way, and the time to read and code its rows again:
+    the others keep theirs and know the rounds done, Dask computes the lost partitions on another worker, and
+    the run goes on. Workers that come take rows after the round under way.
 
     Raises
     ------
     ExchangeError
         When workers are lost again and again.
+    LostRows
+        When Dask cannot compute the rows of a lost worker.
     """
-    described = [rows.described() for rows in (training, *evals)]
-    empty = [rows.empty() for rows in (training, *evals)]
+    tables = (training, *evals)
+    described = [rows.described() for rows in tables]
+    empty = [rows.empty() for rows in tables]
 
-    def prepare(rank: Rank, shard: Sequence[Any]) -> int:
-        peers = Collectives(rank.exchange)
-        own: Digests = {}
-        for rows, parts in zip(described, shard, strict=True):
-            own |= digests_of(rows.X_name, parts)
-        rank.kept["digests"] = agreed(own, rank.kept.get("digests", {}), peers)
-        given = [
-            rows.given(parts, none, peers) for rows, parts, none in zip(described, shard, empty, strict=True)
-        ]
-        rank.kept["prepared"] = prepare_shard(estimator, given[0], given[1:], rank.n_threads)
-        return len(rank.kept.setdefault("done", []))
+    def prepare(rank: Rank, given: Any) -> None:
+        take_rows(rank, estimator, described, empty, given)
 
-    def train(rank: Rank, _: Any) -> SavedModel:
+    def train(rank: Rank, _: Any) -> SavedModel | None:
         peers = Collectives(rank.exchange)
-        prepared: PreparedShard = rank.kept["prepared"]
+        rows: KeptRows = rank.kept["rows"]
+        done = rank.kept.setdefault("done", [])
+        pause = PauseAfterRound(rank.kept)
         began = time.monotonic()
-        model = train_shard(prepared, peers, rank.kept["done"])
+        prepared = replace(rows.shard, callbacks=[*rows.shard.callbacks, pause])
+        model = train_shard(prepared, peers, done, rank.kept.setdefault("history", {}))
         if rank.exchange.rank == 0:
             _log.info(
                 "%d rounds in %.1f s: %d exchanges, %d bytes sent by this worker, %.1f s in exchanges",
-                len(rank.kept["done"]),
+                len(done),
                 time.monotonic() - began,
                 peers.n_exchanges,
                 peers.bytes_sent,
                 peers.seconds,
             )
-        return model
+        return None if pause.paused else model
 
     with Run(client, deadlines) as run:
+        holdings = Holdings(client, run, tables)
         failures = n_done = 0
         workers: set[str] = set()
         while True:
             try:
                 workers = set(client.nthreads())
-                shards = _shards(client, training, evals)
-                before, n_done = n_done, run.launch(prepare, shards)
+                plan = holdings.planned()
+                before, n_done = n_done, plan.n_done
                 if n_done > before:
                     failures = 0
-                addresses = dict.fromkeys(shards)
-                del shards  # Dask may drop the partitions: the workers have their codes
-                model: SavedModel = run.launch(train, addresses)
-                return model
+                run.launch(prepare, plan.shards)
+                addresses = dict.fromkeys(plan.shards)
+                del plan  # Dask may drop the partitions: the workers have their codes
+                model: SavedModel | None = run.launch(train, addresses, holdings.look)
+                if model is not None:
+                    return model
             except (ExchangeError, ValueError, KeyError) as error:
                 failures += 1
                 lost = isinstance(error, (PeerLost, PeerFailed, Stopped, Fenced))
                 # While rows are placed, a worker that goes is an error of another kind.
                 if failures > _MOST_FAILURES or not (lost or workers - set(client.nthreads())):
                     raise
-                if isinstance(error, PeerLost):
+                if isinstance(error, PeerPaused):
+                    run.leave([error.address])
+                elif isinstance(error, PeerLost):
                     drop_workers(client, [error.address])
                 _log.warning("%s; going on with the rounds done (failure %d)", error, failures)
-
-
-def _shards(client: Client, training: ClusterRows, evals: Sequence[ClusterRows]) -> dict[str, list[Any]]:
-    """Return the partitions of all tables by worker: of the training rows, then of each evaluation set."""
-    workers = sorted(client.nthreads())
-    placed = [training.placed(client, workers)]
-    holders = list(placed[0])
-    placed += [rows.placed(client, holders) for rows in evals]
-    return {address: [plan.get(address, []) for plan in placed] for address in holders}

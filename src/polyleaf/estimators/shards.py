@@ -164,7 +164,7 @@ def prepare_shard(
 
 
 def train_shard(
-    prepared: PreparedShard, peers: Collectives, done: RoundsDone, measured: EvalsResult | None = None
+    prepared: PreparedShard, peers: Collectives, done: RoundsDone, history: EvalsResult | None = None
 ) -> SavedModel:
     """Train on the rows of all shards; return the model, the same for each of them.
 
@@ -179,19 +179,19 @@ def train_shard(
     done : list
         Rounds that this shard knows to be done; the shards go on from those of the one that knows most.
         Rounds are added as they are done.
-    measured : dict, default=None
+    history : dict, default=None
         The metrics of these rounds, to which others are added.
     """
-    measured = {} if measured is None else measured
+    history = {} if history is None else history
     problem = prepared.problem
     with summed_over(peers):
         counts = gather_notes(len(done))
         if max(counts) > min(counts):
             knows = counts.index(max(counts)) == peers.rank
-            said = peers.all_gather(pickle.dumps((done, measured)) if knows else b"")
+            said = peers.all_gather(pickle.dumps((done, history)) if knows else b"")
             done[:], known = pickle.loads(next(text for text in said if len(text) > 0))
-            measured.clear()
-            measured.update(known)
+            history.clear()
+            history.update(known)
         shared = SharedCallbacks(peers, prepared.callbacks)
         result = train(
             problem.data.connected(peers),
@@ -200,7 +200,7 @@ def train_shard(
             problem.metrics,
             problem.settings,
             [shared],
-            Beginning(matrix=prepared.matrix, done=done, measured=measured, scores=prepared.scores),
+            Beginning(matrix=prepared.matrix, done=done, history=history, scores=prepared.scores),
             save=_refuse_to_save,
         )
         if result.error is not None:

@@ -77,7 +77,7 @@ class Noted(Collectives):
 
     def scatter_sums(self, parts: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
         """Refuse what is not the same for all ranks."""
-        return self.all_to_all(parts)  # type: ignore[return-value, arg-type]
+        return self.all_to_all(parts)  # type: ignore[return-value]
 
 
 class Remembered(Noted):

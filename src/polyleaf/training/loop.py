@@ -62,7 +62,7 @@ class Beginning:
         The training rows as bins; None: they are made before the first round.
     done : list
         The rounds that this very run has done before; those to come are added, each once it is measured.
-    measured : dict
+    history : dict
         The metrics of the rounds in `done`, as far as they are known; those to come are added. There may be
         one round more than in `done`, which does not count.
     scores : KeptScores or None
@@ -73,7 +73,7 @@ class Beginning:
     initial: Forest | None = None
     matrix: BinnedMatrix | None = None
     done: RoundsDone = field(default_factory=list)
-    measured: EvalsResult = field(default_factory=dict)
+    history: EvalsResult = field(default_factory=dict)
     scores: KeptScores | None = None
 
 
@@ -253,7 +253,7 @@ class Run:
             trainer.unit,
             lambda rows: trainer.scores(rows, start),
             settings.n_threads,
-            begin.measured,
+            begin.history,
         )
         self._metrics = metrics
         self._initial = initial
