@@ -7,7 +7,6 @@ import os
 import secrets
 import signal
 import threading
-import time
 from collections import Counter
 
 import numpy as np
@@ -16,16 +15,16 @@ import pytest
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
 
 import dask.array as da
+from faulty_fits import AT, Fault, fitted, pids_of, waited_for
 from rows import TABLE, TARGETS, WEIGHT, N, X, Y, array, frame
 
 import dask
 from polyleaf import PolyleafRegressor
 from polyleaf.callbacks import LearningRateSchedule
-from polyleaf.dask import DaskPolyleafRegressor
+from polyleaf.dask.partitions import LostRows
 
 pytestmark = pytest.mark.cpu_only("shards are of the CPU")
 
-AT = 2  # the round after which it happens
 PARAMS = {
     "n_estimators": 6,
     "max_leaves": 5,
@@ -34,65 +33,10 @@ PARAMS = {
     "subsample": 0.8,
     "random_state": 1,
 }
-QUICK = {"polyleaf.deadlines": {"beat": 0.25, "silence": 5}}
-
-
-def waited_for(condition):
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def slower(number):
     return 0.5 / (number + 1)
-
-
-class Fault:
-    """Does something to a worker after a round, once; notes the rounds, and which process called.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the notes are.
-    pids : collection of int
-        Those of all workers.
-    how : callable
-        Called with a pid; None: the client does it, and the training waits for that.
-    own : bool
-        Whether it is the worker of rank 0, which calls callbacks.
-    """
-
-    def __init__(self, folder, pids, how, own):
-        self.folder, self.pids, self.how, self.own = folder, sorted(pids), how, own
-
-    def after_round(self, state):
-        with open(self.folder / "rounds", "a") as lines:
-            lines.write(f"{state.round} {os.getpid()}\n")
-        if state.round != AT or (self.folder / "victim").exists():
-            return
-        mine = os.getpid()
-        victim = mine if self.own else next(pid for pid in self.pids if pid != mine)
-        (self.folder / "new").write_text(str(victim))
-        os.rename(self.folder / "new", self.folder / "victim")
-        if self.how is None:
-            waited_for((self.folder / "client").exists)
-            time.sleep(0.5)
-        else:
-            os.kill(victim, self.how)
-
-    def rounds(self):
-        return [int(line.split()[0]) for line in (self.folder / "rounds").read_text().splitlines()]
-
-
-def pids_of(cluster):
-    return cluster.client.run(os.getpid)
-
-
-def fitted(params, callbacks, tables, evals):
-    model = DaskPolyleafRegressor(**params, callbacks=callbacks)
-    with dask.config.set(QUICK):
-        return model.fit(*tables, eval_set=evals)
 
 
 def assert_same_file(cluster, folder, fault, params=PARAMS):
@@ -224,6 +168,6 @@ def test_data_that_cannot_come_back_are_named(cluster, tmp_path):
     ]
     rows = da.concatenate([da.from_delayed(dask.delayed(piece), (10, 3), float) for piece in pieces])
     params = {"n_estimators": 6, "min_samples_leaf": 3}
-    with pytest.raises(Exception, match=r"partition \d+ of X"):
+    with pytest.raises(LostRows, match=r"partitions (\d+, )+\d+ of X: Dask cannot compute"):
         fitted(params, [fault], (rows, array(Y, 10)), None)
     assert cluster.left_behind(list(client.nthreads())) == {}

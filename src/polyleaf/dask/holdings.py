@@ -65,6 +65,7 @@ class Holdings:
         self._places: list[dict[int, str]] = []  # by table: the worker of each partition
         self._seen: set[str] = set()
         self._come: set[str] = set()
+        self._left: set[str] = set()
 
     def planned(self) -> Launch:
         """Return the next launch, with all tables that it needs in the memory of workers.
@@ -101,8 +102,13 @@ class Holdings:
             _log.info("%s came, and will take rows", ", ".join(sorted(come)))
             self._run.ask([self._first()], ask_for_pause)
 
+    def leave(self, addresses: Collection[str]) -> None:
+        """Have workers drop what they have: others get their rows."""
+        self._run.leave(addresses)
+        self._left.update(addresses)
+
     def _visited(self) -> set[str]:
-        return {address for places in self._places for address in places.values()}
+        return {address for places in self._places for address in places.values()} - self._left
 
     def _first(self) -> str:
         """Return the worker of the first rank."""
@@ -125,7 +131,7 @@ class Holdings:
                 raise ValueError(f"the cluster has no workers that begin anything: {kinds}")
             if left <= 0:
                 _log.warning("%s: paused, so that others get their rows", ", ".join(paused))
-                self._run.leave(paused)
+                self.leave(paused)
                 break
             left -= self._run.deadlines.beat
             time.sleep(self._run.deadlines.beat)
@@ -170,6 +176,7 @@ class Holdings:
             lengths, hold = self._lengths[table], self._hold(held)
             parts.append(rows.placed_again(self._client, lengths, missing, list(threads), hold))
         self._places = places
+        self._left -= set(places[0].values())
         workers = list(dict.fromkeys(places[0].values()))
         return self._shards(born, False, workers, parts)
 

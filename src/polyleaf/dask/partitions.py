@@ -38,10 +38,11 @@ class LostRows(RuntimeError):
     def __str__(self) -> str:
         shown = [str(number) for number in self.numbers[:10]]
         more = f" and {len(self.numbers) - 10} more" if len(self.numbers) > 10 else ""
+        what = "partition" if len(shown) == 1 else "partitions"
         return (
-            f"partition {', '.join(shown)}{more} of {self.name}: Dask cannot compute it again; the worker "
-            "that had it is gone, or its tasks were cancelled. That is so of what client.scatter put on one "
-            "worker: scatter it with broadcast=True, or let Dask read or make the rows."
+            f"{what} {', '.join(shown)}{more} of {self.name}: Dask cannot compute these rows again; the "
+            "worker that had them is gone, or their tasks were cancelled. That is so of what client.scatter "
+            "put on one worker: scatter it with broadcast=True, or let Dask read or make the rows."
         )
 
 

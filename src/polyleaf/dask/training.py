@@ -94,7 +94,7 @@ def fit_on_cluster(
                 if failures > _MOST_FAILURES or not (lost or workers - set(client.nthreads())):
                     raise
                 if isinstance(error, PeerPaused):
-                    run.leave([error.address])
+                    holdings.leave([error.address])
                 elif isinstance(error, PeerLost):
                     drop_workers(client, [error.address])
                 _log.warning("%s; going on with the rounds done (failure %d)", error, failures)
