@@ -9,7 +9,7 @@ import dask
 from polyleaf.dask import DaskPolyleafRegressor
 
 AT = 2  # the round after which it happens
-QUICK = {"polyleaf.deadlines": {"beat": 0.25, "silence": 5}}
+QUICK = {"beat": 0.25, "silence": 5}
 
 
 def waited_for(condition):
@@ -60,7 +60,7 @@ def pids_of(cluster):
     return cluster.client.run(os.getpid)
 
 
-def fitted(params, callbacks, tables, evals):
+def fitted(params, callbacks, tables, evals, **deadlines):
     model = DaskPolyleafRegressor(**params, callbacks=callbacks)
-    with dask.config.set(QUICK):
+    with dask.config.set({"polyleaf.deadlines": QUICK | deadlines}):
         return model.fit(*tables, eval_set=evals)

@@ -19,7 +19,6 @@ from distributed.core import Status
 from faulty_fits import AT, Fault, fitted, pids_of, waited_for
 from rows import N, X, Y, array
 
-import dask
 from polyleaf import PolyleafRegressor
 from polyleaf.dask.comms import worker_states
 
@@ -46,9 +45,9 @@ def computed(folder):
     return Counter(int(line.split()[0]) for line in (folder / "computed").read_text().splitlines())
 
 
-def assert_same_file(folder, callbacks):
+def assert_same_file(folder, callbacks, **deadlines):
     evals = [(array(X[:40], SIZE), array(Y[:40][::-1], 20))]
-    local = fitted(PARAMS, callbacks, (counted(X, folder), array(Y, 30)), evals).to_local()
+    local = fitted(PARAMS, callbacks, (counted(X, folder), array(Y, 30)), evals, **deadlines).to_local()
     plain = PolyleafRegressor(**PARAMS).fit(X, Y, eval_set=[(X[:40], Y[:40][::-1])])
     for name, model in (("local", local), ("plain", plain)):
         model.set_params(callbacks=None).save_model(folder / name)
@@ -142,8 +141,7 @@ def test_a_worker_that_is_paused_before_it_begins_is_not_waited_for(cluster, tmp
     addresses = {pid: address for address, pid in pids_of(cluster).items()}
     paused = addresses[min(addresses)]
     try:
-        with dask.config.set({"polyleaf.deadlines.start": 3}):
-            assert_same_file(tmp_path, [PausesWhenRead(tmp_path, addresses)])
+        assert_same_file(tmp_path, [PausesWhenRead(tmp_path, addresses)], start=4)
         assert worker_states(cluster.client)[paused].status == "paused"
         assert cluster.left_behind(list(addresses.values())) == {}
     finally:

@@ -95,10 +95,12 @@ class Holdings:
         if not come or come != self._come:
             self._come = set(come)
             return
-        self._seen |= come
         here = set(self._places[0].values())
-        threads = {address: running[address] for address in running.keys() & (here | come)}
-        if here <= threads.keys() and come & set(self._assigned(0, threads, self._holders(0)).values()):
+        if not here <= running.keys():
+            return
+        self._seen |= come
+        threads = {address: running[address] for address in here | come}
+        if come & set(self._assigned(0, threads, self._holders(0)).values()):
             _log.info("%s came, and will take rows", ", ".join(sorted(come)))
             self._run.ask([self._first()], ask_for_pause)
 
@@ -126,6 +128,8 @@ class Holdings:
             paused = [address for address in sorted(self._visited()) if _is_paused(states, address)]
             if running and not paused:
                 break
+            if not states and not self._places:
+                raise ValueError("the cluster has no workers")
             if left <= 0 and not running:
                 kinds = ", ".join(sorted({one.status for one in states.values()})) or "there are none"
                 raise ValueError(f"the cluster has no workers that begin anything: {kinds}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections.abc import Sequence
@@ -84,6 +85,7 @@ def fit_on_cluster(
                 run.launch(prepare, plan.shards)
                 addresses = dict.fromkeys(plan.shards)
                 del plan  # Dask may drop the partitions: the workers have their codes
+                gc.collect()  # errors of its own that Dask caught meanwhile refer to us, and to themselves
                 model: SavedModel | None = run.launch(train, addresses, holdings.look)
                 if model is not None:
                     return model
