@@ -185,8 +185,19 @@ class WorkerState:
 
 
 def worker_states(client: Client) -> dict[str, WorkerState]:
-    """Return the workers of the cluster by address."""
-    workers = client.sync(client.scheduler.identity)["workers"]
+    """Return the workers of the cluster by address.
+
+    Raises
+    ------
+    ConnectionError
+        When the scheduler is gone.
+    """
+    try:
+        workers = client.sync(client.scheduler.identity)["workers"]
+    except (OSError, RuntimeError) as error:
+        if client.status not in ("closing", "closed"):
+            raise
+        raise ConnectionError(f"the scheduler at {client.scheduler.address} is gone") from error
     return {
         address: WorkerState(worker["last_seen"], worker["status"], worker["nthreads"])
         for address, worker in workers.items()

@@ -10,14 +10,16 @@ import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from distributed import Client
 
 from polyleaf.dask.balance import assign
-from polyleaf.dask.comms import WorkerState, worker_states
+from polyleaf.dask.comms import WorkerState, run_on_workers, worker_states
 from polyleaf.dask.kept_rows import Holding, Numbers, Share, ask_for_pause, holding_of
 from polyleaf.dask.launch import Run
+from polyleaf.dask.rank import own_version
 from polyleaf.dask.tables import ClusterRows
 
 _log = logging.getLogger(__name__)
@@ -66,6 +68,7 @@ class Holdings:
         self._seen: set[str] = set()
         self._come: set[str] = set()
         self._left: set[str] = set()
+        self._versions: dict[str, str] = {}
 
     def planned(self) -> Launch:
         """Return the next launch, with all tables that it needs in the memory of workers.
@@ -76,6 +79,9 @@ class Holdings:
             When no worker can take part.
         """
         states = self._running()
+        if self._places:
+            fit = self._fit(states) | self._visited()
+            states = {address: state for address, state in states.items() if address in fit}
         threads = {address: state.n_threads for address, state in states.items()}
         held: dict[str, Holding] = self._run.ask(self._visited() & set(threads), holding_of)
         born = max((one.born for one in held.values()), default=0)
@@ -92,12 +98,11 @@ class Holdings:
         """
         running = {address: one.n_threads for address, one in states.items() if one.status == "running"}
         come = running.keys() - self._seen
-        if not come or come != self._come:
+        here = set(self._places[0].values())
+        if not come or come != self._come or not here <= running.keys():
             self._come = set(come)
             return
-        here = set(self._places[0].values())
-        if not here <= running.keys():
-            return
+        come = self._fit(come)
         self._seen |= come
         threads = {address: running[address] for address in here | come}
         if come & set(self._assigned(0, threads, self._holders(0)).values()):
@@ -111,6 +116,19 @@ class Holdings:
 
     def _visited(self) -> set[str]:
         return {address for places in self._places for address in places.values()} - self._left
+
+    def _fit(self, workers: Collection[str]) -> set[str]:
+        """Return those of some workers that came later which have the polyleaf of this process."""
+        own = version("polyleaf")
+        asked: dict[str, tuple[Any, ...]] = {one: () for one in workers if one not in self._versions}
+        said = run_on_workers(self._client, own_version, asked, self._run.deadlines.silence)
+        for address, found in said.items():
+            if isinstance(found, OSError):  # also one that takes its time; it is asked again
+                continue
+            self._versions[address] = str(found)
+            if found != own:
+                _log.warning("%s takes no part: it has polyleaf %s, this process %s", address, found, own)
+        return {address for address in workers if self._versions.get(address) == own}
 
     def _first(self) -> str:
         """Return the worker of the first rank."""

@@ -196,6 +196,12 @@ async def abort_run(run: str, epoch: int, error: ExchangeError, dask_worker: Wor
     desk.abort(run, epoch, error)
 
 
+async def own_version(dask_worker: Worker) -> str:
+    """Return the version of polyleaf that a worker has, and has loaded from now on."""
+    await desk_of(dask_worker, Desk)
+    return version("polyleaf")
+
+
 async def ask_run(
     run: str, question: Callable[[dict[str, Any]], Any], deadlines: Deadlines, dask_worker: Worker
 ) -> Any:
