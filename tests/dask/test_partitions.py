@@ -17,7 +17,7 @@ import dask
 from cluster import QUICK
 from polyleaf.dask.balance import assign
 from polyleaf.dask.launch import launch
-from polyleaf.dask.partitions import place
+from polyleaf.dask.partitions import place, place_again
 
 pytestmark = [
     pytest.mark.cpu_only("places of partitions"),
@@ -96,6 +96,30 @@ def test_frames_with_empty_partitions(cluster, wholes):
     assert sorted(part.number for parts in plan.parts.values() for part in parts) == [1, 3, 4]
     names = {part.number: part.tables["y"].result() for parts in plan.parts.values() for part in parts}
     assert all(isinstance(one, pd.DataFrame) for one in names.values())
+
+
+@pytest.mark.parametrize("kind", ["arrays", "frames"])
+def test_some_partitions_once_more(cluster, wholes, kind):
+    """With the rows of the other tables beside them, and nothing else."""
+    if kind == "arrays":
+        tables = arrays(wholes, {"X": 30, "y": 25, "weight": 40})
+    else:
+        tables = {
+            "X": frame_in_parts(wholes["X"], [0, 30, 60, 60, 90]),
+            "y": frame_in_parts(wholes["y"], [25, 50, 75]),
+            "weight": arrays(wholes, {"X": 9, "y": 9, "weight": 40})["weight"],
+        }
+    client, addresses = cluster.client, cluster.grow_to(2)
+    lengths = place(client, tables).lengths
+    wanted = [number for number, length in enumerate(lengths["X"]) if length][1::2]
+    where = dict(zip(wanted, addresses, strict=False))
+    plan = place_again(client, tables, lengths, where, addresses, lambda: None)
+    assert {part.number: address for address, parts in plan.parts.items() for part in parts} == where
+    for part in [part for parts in plan.parts.values() for part in parts]:
+        rows = slice(part.first_row, part.first_row + part.n_rows)
+        assert part.first_row == sum(lengths["X"][: part.number])
+        for name, whole in wholes.items():
+            np.testing.assert_array_equal(np.asarray(part.tables[name].result()), whole[rows])
 
 
 def test_a_frame_and_arrays(cluster, wholes):
