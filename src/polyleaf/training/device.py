@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
@@ -32,10 +33,13 @@ class Device(Protocol):
     def grower(self, matrix: BinnedMatrix | None) -> Grower:
         """Return what grows trees on the table, which is binned first where that is not done yet."""
 
-    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
+    def score_pass(
+        self, plan: PassPlan, base: FloatArray, initial: Forest | None, known: FloatArray | None = None
+    ) -> ScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest.
 
-        The `scales` of the loss have been asked for.
+        The `scales` of the loss have been asked for. `known` are the scores by that forest of the first rows,
+        which are binned; they are changed from now on.
         """
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
@@ -64,11 +68,17 @@ class CpuDevice:
     def _grower_on(self, matrix: BinnedMatrix) -> Grower:
         return DenseGrower(matrix, settings_of(self._settings))
 
-    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
+    def score_pass(
+        self, plan: PassPlan, base: FloatArray, initial: Forest | None, known: FloatArray | None = None
+    ) -> ScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest."""
         data, n_threads = self._data, self._settings.n_threads
         if initial is None:
             scores = np.tile(base, (data.X.shape[0], 1))
+        elif known is not None:
+            assert isinstance(data.X, BinnedRows)
+            rest = data.X.take(np.arange(len(known), data.X.shape[0]), n_threads)
+            scores = np.concatenate([known, initial.predict_raw(rest, n_threads=n_threads)])
         else:  # the same sums in the same order as in training
             scores = initial.predict_raw(data.X, n_threads=n_threads)
         return CpuScorePass(self._loss.formula(data.y), scores, plan, n_threads)
@@ -89,7 +99,9 @@ class LabelSparseDevice(CpuDevice):
     def _grower_on(self, matrix: BinnedMatrix) -> Grower:
         return LabelSparseGrower(matrix, self._labels, settings_of(self._settings))
 
-    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
+    def score_pass(
+        self, plan: PassPlan, base: FloatArray, initial: Forest | None, known: FloatArray | None = None
+    ) -> ScorePass:
         """Return the scores of the labels, which begin with 0 or with a forest."""
         data, n_threads = self._data, self._settings.n_threads
         if initial is not None:
