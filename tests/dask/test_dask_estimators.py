@@ -91,6 +91,13 @@ ARRAYS = {
 }
 
 
+def test_histograms_that_are_sent(pair, tmp_path):
+    """As between machines."""
+    given = ARRAYS["mixed chunks"][:2]
+    with dask.config.set({"polyleaf.shared-memory": False}):
+        assert_same_file(tmp_path, DaskPolyleafRegressor, {}, given, (X, Y))
+
+
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays(pair, tmp_path, name):
     given = ARRAYS[name]

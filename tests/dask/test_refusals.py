@@ -14,7 +14,7 @@ from rows import CLASSES, TABLE, TARGETS, WEIGHT, N, X, Y, array, frame, watched
 import dask
 from cluster import Cluster
 from polyleaf.dask import DaskPolyleafClassifier, DaskPolyleafRegressor
-from polyleaf.dask.estimators import deadlines_of_config
+from polyleaf.dask.config import Config
 from polyleaf.dask.messages import Deadlines
 
 pytestmark = pytest.mark.cpu_only("shards are of the CPU")
@@ -181,12 +181,20 @@ def test_no_client(monkeypatch):
         DaskPolyleafRegressor().fit(array(X, 40), array(Y, 40))
 
 
-def test_deadlines_of_the_configuration():
-    assert deadlines_of_config() == Deadlines()
+def test_the_configuration():
+    assert Config.read().deadlines == Deadlines()
     with dask.config.set({"polyleaf.deadlines": {"beat": "250 ms", "silence": 4}}):
-        assert deadlines_of_config() == Deadlines(beat=0.25, silence=4.0)
+        assert Config.read().deadlines == Deadlines(beat=0.25, silence=4.0)
     with (
         dask.config.set({"polyleaf.deadlines.quiet": 3}),
         pytest.raises(ValueError, match=r"polyleaf\.deadlines has quiet; there are beat, silence"),
     ):
-        deadlines_of_config()
+        Config.read()
+    assert Config.read().shared_memory
+    with dask.config.set({"polyleaf.shared-memory": False}):
+        assert not Config.read().shared_memory
+    with (
+        dask.config.set({"polyleaf.shared-memory": "no"}),
+        pytest.raises(ValueError, match=r"polyleaf\.shared-memory is true or false, not 'no'"),
+    ):
+        Config.read()

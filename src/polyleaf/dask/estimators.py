@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from asyncio import CancelledError
-from dataclasses import fields
 from typing import Any, ClassVar, Self
 
-import dask.config
-from dask.utils import parse_timedelta
 from distributed import Client, get_client
 from scipy.sparse import issparse
 
-from polyleaf.dask.messages import Deadlines
+from polyleaf.dask.config import Config
 from polyleaf.dask.prediction import lazy_prediction
 from polyleaf.dask.rounds import ClientRounds, runs_on_workers
 from polyleaf.dask.tables import ClusterRows
@@ -25,16 +22,6 @@ from polyleaf.files.written_file import checked_target
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
 from polyleaf.training.callbacks import Checkpoint
-
-
-def deadlines_of_config() -> Deadlines:
-    """Return the deadlines of Dask's configuration, "polyleaf.deadlines": seconds, or "20 s" and the like."""
-    given = dask.config.get("polyleaf.deadlines", {})
-    known = [one.name for one in fields(Deadlines)]
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise ValueError(f"polyleaf.deadlines has {', '.join(unknown)}; there are {', '.join(known)}")
-    return Deadlines(**{name: parse_timedelta(value) for name, value in given.items()})
 
 
 def _fit(
@@ -63,12 +50,12 @@ def _fit(
     # What is called here stays here: it need not be a thing that can be sent.
     on_workers = [one for one in params["callbacks"] or () if runs_on_workers(one)]
     sent = type(estimator)(**params | {"callbacks": on_workers or None, "verbose": 0})
-    rounds, deadlines = ClientRounds(estimator._kind, params, callbacks, start), deadlines_of_config()
+    rounds, config = ClientRounds(estimator._kind, params, callbacks, start), Config.read()
     scheduler = client.scheduler.address
 
     def work() -> None:
         try:
-            fit_on_cluster(client, sent, training, evals, deadlines, rounds)
+            fit_on_cluster(client, sent, training, evals, config, rounds)
         except (OSError, RuntimeError, CancelledError) as error:
             if client.status == "running":
                 raise

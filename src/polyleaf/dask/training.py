@@ -12,10 +12,10 @@ from typing import Any
 from distributed import Client
 
 from polyleaf.dask.comms import drop_workers
+from polyleaf.dask.config import Config
 from polyleaf.dask.holdings import Holdings
 from polyleaf.dask.kept_rows import Asked, KeptRows, PauseAfterRound, take_rows
 from polyleaf.dask.launch import PeerPaused, Run
-from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank
 from polyleaf.dask.reports import Reporter
 from polyleaf.dask.rounds import ClientRounds
@@ -36,7 +36,7 @@ def fit_on_cluster(
     estimator: Any,
     training: ClusterRows,
     evals: Sequence[ClusterRows],
-    deadlines: Deadlines,
+    config: Config,
     rounds: ClientRounds,
 ) -> None:
     """Train on the workers of a cluster, until `rounds` has heard of all rounds.
@@ -57,13 +57,14 @@ def fit_on_cluster(
     described = [rows.described() for rows in tables]
     empty = [rows.empty() for rows in tables]
     asked = Asked(estimator, seed, rounds.start, rounds.noted)
+    shared_memory = config.shared_memory
     waits, measures = rounds.waits, rounds.measures and not evals
 
     def prepare(rank: Rank, given: Any) -> None:
         take_rows(rank, asked, described, empty, given)
 
     def train(rank: Rank, known: list[bytes] | None) -> bool:
-        peers = Collectives(rank.exchange)
+        peers = Collectives(rank.exchange, shared_memory)
         rows: KeptRows = rank.kept["rows"]
         done = rank.kept.setdefault("done", [])
         if known is not None:  # those who knew of them are lost
@@ -74,7 +75,7 @@ def fit_on_cluster(
         train_shard(prepared, peers, done, rank.kept.setdefault("history", {}))
         return not pause.paused
 
-    with Run(client, deadlines) as run:
+    with Run(client, config.deadlines) as run:
         holdings = Holdings(client, run, tables)
         failures = n_done = 0
         workers: set[str] = set()
