@@ -24,6 +24,7 @@ class SquaredError(Loss):
     link = "identity"
     default_metric = "rmse"
     unit_hessian = True
+    compiled = True
 
     def __init__(self, n_outputs: int) -> None:
         super().__init__(n_outputs)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
+from polyleaf.data import memory
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.mapped_array import mapped_array
 from polyleaf.growth.arrays import Arrays, CpuArrays
 from polyleaf.growth.contract import Grower, settings_of
 from polyleaf.growth.dense import DenseGrower
@@ -20,6 +23,7 @@ from polyleaf.losses import Loss
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import HostScores, Scores
 from polyleaf.params.settings import Settings
+from polyleaf.training.run_memory import needs_of, possible_savings
 
 
 class Device(Protocol):
@@ -67,11 +71,24 @@ class CpuDevice:
     def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest."""
         data, n_threads = self._data, self._settings.n_threads
+        savings = self._savings()
+        shape = (data.X.shape[0], self._loss.n_outputs)
+        scores = mapped_array(shape, "scores") if savings.mapped_scores else np.empty(shape)
         if initial is None:
-            scores = np.tile(base, (data.X.shape[0], 1))
+            scores[:] = base
         else:  # the same sums in the same order as in training
-            scores = initial.predict_raw(data.X, n_threads=n_threads)
+            initial.predict_raw(data.X, n_threads=n_threads, out=scores)
+        plan = replace(plan, stores_gradients=not savings.made_gradients)
         return CpuScorePass(self._loss.formula(data.y), scores, plan, n_threads)
+
+    def _savings(self) -> memory.Savings:
+        """Return what the rounds must do without, now that all else is in memory."""
+        data, loss, settings = self._data, self._loss, self._settings
+        return memory.least_savings(
+            possible_savings(data, loss, settings),
+            lambda savings: sum(needs_of(data, loss, settings, savings).rounds.values()),
+            memory.available(),
+        )
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
         """Return the scores of other rows, which begin with `start`; rounds are added to them."""

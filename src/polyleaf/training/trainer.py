@@ -21,6 +21,7 @@ from polyleaf.model.scores import Scores
 from polyleaf.params.settings import Settings
 from polyleaf.training.device import Device, make_device
 from polyleaf.training.monitor import measured
+from polyleaf.training.run_memory import has_whole_trees
 
 
 class Trainer:
@@ -82,11 +83,8 @@ class Trainer:
             splits=self._plan,
             hessian_rule=self._hessian_rule(),
             cell_weight=self._data.weights.cell,
-            whole_trees=(
-                self.trees_per_round == 1
-                and self._settings.sparse_leaves is None
-                and self._loss.leaf_levels is None
-            ),
+            whole_trees=has_whole_trees(self._loss, self._settings),
+            row_weight=self._weight,
         )
         self._scores = self._device.score_pass(plan, self._base, initial)
 
@@ -99,7 +97,7 @@ class Trainer:
         """Grow one round's trees and add them to the training scores."""
         monotone = self._settings.monotone
         gradients = self._scores.gradients(number)
-        gradient = None if gradients is None else gradients.gradient
+        gradient = None if gradients is None else gradients.stored
         sample = self._sampler.rows(number, gradient, self._gain_weight, self._weight)
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
