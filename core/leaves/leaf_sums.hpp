@@ -27,11 +27,9 @@ class LeafSums {
 
  private:
   struct Parts;
-  struct Work;
-  void add_rows(const std::uint32_t* rows, std::size_t n_rows, Parts& parts, std::size_t first, Work& work) const;
-  void add_stored(const Gradients& from, const std::uint32_t* rows, std::size_t n_rows, Parts& parts,
-                  std::size_t first) const;
-  void add_made(const std::uint32_t* rows, std::size_t n_rows, Parts& parts, std::size_t first, Work& work) const;
+  struct Block;
+  void add_rows(const Gradients& from, const std::uint32_t* rows, std::size_t n_rows, Parts& parts,
+                std::size_t first) const;
   Parts sum_by_leaves(const RowsInLeaves& places, int n_threads) const;
   Parts sum_by_blocks(const RowsInLeaves& places, int n_threads) const;
 
@@ -39,7 +37,7 @@ class LeafSums {
   const Shard& shard_;
   SumGrids gradient_grids_, hessian_grids_;
   SumGrid weight_grid_;
-  bool in_order_;  // of the rows of a leaf: plain sums
+  bool in_order_;  // of the rows: plain sums
 };
 
 }  // namespace polyleaf
