@@ -118,7 +118,7 @@ class ScorePass(Protocol):
     def scores(self) -> FloatArray | None:
         """Return the raw scores of all trees so far, on the host; nobody may change them.
 
-        None: they are too many to be made dense.
+        None: they are too many, and predictions of all of them would be as many.
         """
 
 
@@ -193,7 +193,9 @@ class CpuScorePass:
         if self._leaf_of_row is not None:
             self._core.add(self._leaf_of_row, tree.values, self._plan.unit)
 
-    def scores(self) -> FloatArray:
-        """Return the raw scores of all trees so far."""
+    def scores(self) -> FloatArray | None:
+        """Return the raw scores of all trees so far; None where memory does not hold them."""
+        if isinstance(self._scores, np.memmap):
+            return None
         self._core.settle()
         return self._scores

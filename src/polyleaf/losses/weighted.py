@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sums import column_range, quantile, weighted_mean
+from polyleaf.data.sums import column_range, mean_of_columns, quantile, weighted_mean
 
 
 def observed_range(y: Array, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -19,7 +19,8 @@ def observed_range(y: Array, weight: FloatArray | None) -> tuple[FloatArray, Flo
 
 def weighted_variance(y: Array, weight: FloatArray | None) -> FloatArray:
     """Return the weighted variance of each column of `y`, whose squares must be within float64."""
-    return weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)
+    mean = weighted_mean(y, weight)
+    return mean_of_columns(lambda some: (y[:, some] - mean[some]) ** 2, y.shape[1], weight)
 
 
 def weighted_quantiles(y: Array, weight: FloatArray | None, levels: FloatArray) -> FloatArray:

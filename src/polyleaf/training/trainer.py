@@ -48,10 +48,11 @@ class Trainer:
         self._settings = settings
         self._base = base
         self._weight = data.weights.row
-        self._cell_weight = None if data.weights.cell is None else data.weights.whole()
         self.unit, self._gain_weight = loss.scales(data.y, data.weights.whole(), base, settings.scale_targets)
         if settings.output_weight is not None:
             self._gain_weight = self._gain_weight * settings.output_weight
+        renews = loss.leaf_levels is not None and data.weights.cell is not None
+        self._renewal_weight = data.weights.whole() if renews else None
         joint = settings.multi_strategy == "multi_output_tree"
         self.trees_per_round = 1 if joint else loss.n_outputs
         self._device: Device = make_device(data, loss, settings)
@@ -151,7 +152,7 @@ class Trainer:
         if self._loss.leaf_levels is None:
             return None
         columns = self._loss.target_columns()
-        renewal = Renewal(self._loss.leaf_levels, self._data.y, columns, self._cell_weight)
+        renewal = Renewal(self._loss.leaf_levels, self._data.y, columns, self._renewal_weight)
         return renewal.of_outputs(part)
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
