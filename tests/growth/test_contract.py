@@ -358,3 +358,19 @@ def test_gradients_are_set_once() -> None:
     of_core = core_task(MATRIX, task(GRADIENT))
     with pytest.raises(ValueError, match="gradient: set already"):
         of_core.set_split_gradients(GRADIENT, None, None, np.ones(D), np.ones(D))
+
+
+def test_weights_far_apart_are_summed_in_the_order_of_the_rows() -> None:
+    """Not in that of a leaf's rows, which hangs on what else was tried: on memory, and on threads."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    gradient = (np.sin(X @ rng.normal(size=(4, 3))) + 0.3 * rng.normal(size=(3000, 3))).astype(np.float32)
+    weight = 10.0 ** rng.integers(-12, 3, len(X))
+    matrix = bin_table(X, None, 64, 1)
+    found = set()
+    for histogram_bytes in (0, 1 << 28):  # depth first, best first
+        of_grower = settings(max_depth=None, max_leaves=30, min_samples_leaf=1)
+        of_grower.histogram_bytes = histogram_bytes
+        tree = DenseGrower(matrix, of_grower).grow(task(gradient, weight=weight))
+        found.add((tree.feature.tobytes(), tree.cover.tobytes()))
+    assert len(found) == 1

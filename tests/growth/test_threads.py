@@ -6,10 +6,7 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-
-import polyleaf
 
 pytestmark = [
     pytest.mark.cpu_only("starts threads of the CPU"),
@@ -45,19 +42,3 @@ def test_a_fit_where_memory_has_no_room_for_stacks(room: int, n_jobs: int) -> No
         check=False,
     )
     assert (run.returncode, run.stdout) == (0, "done\n"), run.stderr[-2000:]
-
-
-def test_weights_far_apart_give_the_same_trees_on_any_number_of_threads() -> None:
-    """Their sums are plain ones, in the order of the rows: not in that of a leaf, which hangs on what other
-    splits threads have tried."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(9000, 6))
-    y = X[:, :1] * np.arange(40) + X[:, 1:2] ** 2 + rng.normal(size=(9000, 40))
-    weight = 10.0 ** rng.integers(-12, 3, len(X))
-    found = {
-        polyleaf.PolyleafRegressor(n_estimators=4, max_leaves=16, sketch="random_projection", n_jobs=n_jobs)
-        .fit(X, y, weight)
-        ._forest.values.tobytes()
-        for n_jobs in (1, 2, 3, 2, 3)
-    }
-    assert len(found) == 1
