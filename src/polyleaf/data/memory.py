@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+# Columns of targets of which copies are made at once, before the first round.
+COLUMNS_TOGETHER = 16
 # What a panel of columns and the search for its cut points may take at least.
 LEAST_PANEL_BYTES = 1 << 28
 # Of the search for cut points, for each row: columns that a thread copies at once (core/table/cuts.cpp), and
@@ -68,7 +70,8 @@ class Needs:
     rounds : mapping of str to int
         What comes with the first round.
     panel : int
-        Columns and work space while cut points are found, which are gone by then.
+        What is gone by then: columns and work space while cut points are found, or copies of some targets,
+        which are made before there are codes.
     """
 
     throughout: Mapping[str, int]
@@ -140,7 +143,8 @@ def needs(
         "order of the rows": n_rows * 8,
     }
     least = search_bytes(1, cell_bytes, weighted=weighted) + (_UNIT_BYTES if weighted else 0)
-    return Needs(throughout, rounds, n_rows * least)
+    copies = 16 * min(COLUMNS_TOGETHER, n_outputs if n_targets is None else n_targets) - n_features * code
+    return Needs(throughout, rounds, n_rows * max(least, copies))
 
 
 def panel_width(

@@ -13,10 +13,8 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.memory import COLUMNS_TOGETHER
 from polyleaf.peers.current import current_peers
-
-# Columns of which copies are made at once. The same for all shards, which exchange sums for each of them.
-_COLUMNS_TOGETHER = 32
 
 
 def column_sums(
@@ -122,10 +120,13 @@ def weighted_mean(values: Array, weight: FloatArray | None) -> FloatArray:
 def mean_of_columns(
     columns: Callable[[slice], Array], n_columns: int, weight: FloatArray | None
 ) -> FloatArray:
-    """Return the weighted means of columns that a function makes, a few at a time."""
+    """Return the weighted means of columns that a function makes, a few at a time.
+
+    How many does not hang on the rows: shards exchange sums for each of them.
+    """
     means = []
-    for first in range(0, n_columns, _COLUMNS_TOGETHER):
-        some = slice(first, min(first + _COLUMNS_TOGETHER, n_columns))
+    for first in range(0, n_columns, COLUMNS_TOGETHER):
+        some = slice(first, min(first + COLUMNS_TOGETHER, n_columns))
         own = weight if weight is None or weight.ndim == 1 else weight[:, some]
         means.append(_mean(columns(some), own))
     return np.concatenate(means)
