@@ -112,6 +112,7 @@ def main() -> None:
         f"- {options.threads} threads, shared out to the workers of a LocalCluster",
         "- x: seconds of a round / those of the fastest plain fit; MB sent, exchanges: of the first worker "
         "in a round; s in exchanges: of a round, waiting for other workers included",
+        "- no shared memory: as between machines, every histogram goes through a socket",
         *(f"- {TITLES[name]}: not installed" for name in missing),
     ]
     for n_outputs in options.outputs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import logging
 import multiprocessing
 import os
 import tempfile
@@ -24,6 +25,7 @@ DEPTH, LEAVES, BINS, LEAF_ROWS = 6, 64, 255, 20
 PARTS_A_WORKER = 2
 TITLES = {
     "polyleaf": "polyleaf",
+    "polyleaf_sent": "polyleaf, no shared memory",
     "polyleaf_sketch": "polyleaf, sketch",
     "xgboost_multi": "XGBoost multi_output_tree",
     "xgboost": "XGBoost one per output",
@@ -68,27 +70,54 @@ class RoundClock:
         self.folder = folder
 
     def __call__(self, _: Any) -> None:
-        """Note the time and, of polyleaf, what was exchanged so far."""
-        from polyleaf.peers.current import current_peers
-
-        peers = current_peers()
-        sent = [] if peers is None else [peers.bytes_sent, peers.n_exchanges, peers.seconds]
+        """Note the time."""
         with open(os.path.join(self.folder, f"{os.getpid()}.jsonl"), "a") as file:
-            file.write(json.dumps([perf_counter(), *sent]) + "\n")
+            file.write(json.dumps(perf_counter()) + "\n")
 
 
 def read_clock(folder: str, rounds: int) -> Figures:
     """Return the figures of the slowest worker, and empty the folder."""
     found = []
     for path in sorted(Path(folder).iterdir()):
-        lines = np.array([json.loads(line) for line in path.read_text().splitlines()], dtype=np.float64)
+        ends = [float(line) for line in path.read_text().splitlines()]
         path.unlink()
-        if len(lines) != WARM_UP + rounds:
-            raise RuntimeError(f"{len(lines)} rounds were done, not {WARM_UP + rounds}")
-        timed = lines[WARM_UP - 1 :]
-        steps = (timed[-1] - timed[0]) / rounds
-        found.append(Figures(median(np.diff(timed[:, 0]).tolist()), *steps[1:].tolist()))
+        if len(ends) != WARM_UP + rounds:
+            raise RuntimeError(f"{len(ends)} rounds were done, not {WARM_UP + rounds}")
+        found.append(Figures(median(np.diff(ends[WARM_UP - 1 :]).tolist())))
     return max(found, key=lambda one: one.seconds)
+
+
+class RoundLog(logging.Handler):
+    """Hears what polyleaf logs of each round at the client; no round waits for that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: list[tuple[Any, ...]] = []
+        self._log = logging.getLogger("polyleaf.dask.rounds")
+
+    def __enter__(self) -> RoundLog:
+        self._log.addHandler(self)
+        self._log.setLevel(logging.INFO)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._log.removeHandler(self)
+        self._log.setLevel(logging.NOTSET)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the numbers of a line on rounds."""
+        if isinstance(record.args, tuple) and str(record.msg).startswith("round "):
+            self._said.append(record.args)
+
+    def figures(self) -> Figures:
+        """Return those of the rounds after the first ones. A line may be on several rounds."""
+        seconds, rest, before = [], np.zeros(3), 0
+        for n_done, _, spent, waiting, n_exchanges, n_bytes in self._said:
+            if before >= WARM_UP:
+                seconds += [spent / (n_done - before)] * (n_done - before)
+                rest += [n_bytes, n_exchanges, waiting]
+            before = n_done
+        return Figures(median(seconds), *(rest / len(seconds)).tolist())
 
 
 def settings_of(name: str) -> dict[str, Any]:
@@ -128,14 +157,23 @@ def settings_of(name: str) -> dict[str, Any]:
     }
 
 
-def train(name: str, client: Any, X: Any, y: Any, n_outputs: int, rounds: int, clock: RoundClock) -> None:
-    """Train a system on a cluster; `clock` is called after each round."""
-    settings = settings_of(name)
-    if PACKAGES[name] == "polyleaf":
-        from polyleaf.dask import DaskPolyleafClassifier
+def train_polyleaf(name: str, client: Any, X: Any, y: Any, rounds: int) -> Figures:
+    """Train polyleaf on a cluster."""
+    import dask
+    from polyleaf.dask import DaskPolyleafClassifier
 
-        DaskPolyleafClassifier(n_estimators=rounds, callbacks=[clock], **settings).fit(X, y, client=client)
-    elif name == "lightgbm":
+    shares = name != "polyleaf_sent"
+    with RoundLog() as log, dask.config.set({"polyleaf.shared-memory": shares}):
+        DaskPolyleafClassifier(n_estimators=rounds, **settings_of(name)).fit(X, y, client=client)
+    return log.figures()
+
+
+def train_peer(
+    name: str, client: Any, X: Any, y: Any, n_outputs: int, rounds: int, clock: RoundClock
+) -> None:
+    """Train a peer on a cluster; `clock` is called after each round, on each worker."""
+    settings = settings_of(name)
+    if name == "lightgbm":
         lightgbm: Any = importlib.import_module("lightgbm")
         model = lightgbm.DaskLGBMClassifier(n_estimators=rounds, client=client, **settings)
         model.fit(X, y, callbacks=[clock])
@@ -183,9 +221,12 @@ def on_cluster(
     ):
         client.wait_for_workers(n_workers)
         of_cluster = placed(client, X), placed(client, y)
-        train(name, client, *of_cluster, n_outputs, WARM_UP + rounds, RoundClock(folder))
-        exchanges = exchange_seconds(client) if name == "polyleaf" and n_workers > 1 else {}
-        return read_clock(folder, rounds), exchanges
+        if PACKAGES[name] == "polyleaf":
+            figures = train_polyleaf(name, client, *of_cluster, WARM_UP + rounds)
+        else:
+            train_peer(name, client, *of_cluster, n_outputs, WARM_UP + rounds, RoundClock(folder))
+            figures = read_clock(folder, rounds)
+        return figures, exchange_seconds(client) if name == "polyleaf_sent" and n_workers > 1 else {}
 
 
 def placed(client: Any, array: Array) -> Any:

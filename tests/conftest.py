@@ -64,6 +64,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.line(line)
 
 
+@pytest.fixture
+def small_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A streamed table is coded one column at a time, or two."""
+    from polyleaf.data import memory
+
+    monkeypatch.setattr(memory, "LEAST_PANEL_BYTES", 1)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _default_device(request: pytest.FixtureRequest) -> Iterator[None]:
     """Make the GPU the default, and skip what it refuses."""

@@ -62,14 +62,17 @@ std::vector<double> sums_of(const WeightedMatrix<Number>& m, int n_threads, cons
       sum[j] += one;
     }
   });
-  for (auto* sums : {&coarse, &fine, &plain}) {
-    for (std::size_t part = 1; part < n_parts; ++part)
-      for (std::size_t j = 0; j < d; ++j) (*sums)[0][j] += (*sums)[part][j];
-    shard.add((*sums)[0]);
-  }
+  std::vector<double> together(3 * d, 0.0);  // one exchange
+  for (std::size_t part = 0; part < n_parts; ++part)
+    for (std::size_t j = 0; j < d; ++j) {
+      together[j] += coarse[part][j];
+      together[d + j] += fine[part][j];
+      together[2 * d + j] += plain[part][j];
+    }
+  shard.add(together);
   std::vector<double> out;
   for (std::size_t j = 0; j < d; ++j)  // what is not finite is so in any order
-    out.push_back(std::isfinite(plain[0][j]) ? coarse[0][j] + fine[0][j] : plain[0][j]);
+    out.push_back(std::isfinite(together[2 * d + j]) ? together[j] + together[d + j] : together[2 * d + j]);
   return out;
 }
 
@@ -93,8 +96,7 @@ std::vector<double> group_sums(const double* values, const std::int32_t* group, 
     const auto at = static_cast<std::size_t>(group[i]);
     add_exactly(values == nullptr ? 1.0 : values[i], grid.coarse, grid.fine, coarse[at], fine[at]);
   }
-  shard.add(coarse);
-  shard.add(fine);
+  shard.add(coarse, fine);
   for (std::size_t g = 0; g < n_groups; ++g) coarse[g] += fine[g];
   return coarse;
 }

@@ -26,11 +26,15 @@ class Peers {
   virtual void add(double* values, std::size_t n) = 0;
   virtual void add(std::int32_t* values, std::size_t n) = 0;
   virtual void largest(double* values, std::size_t n) = 0;
-  // `values` has a part for each shard, from part_begin[rank] to part_begin[rank + 1], of so many slices of one length.
-  // Afterwards the own part is the sum of those that all shards had for this one; the rest is left as it was.
-  virtual void add_parts(std::int32_t* values, const std::vector<std::size_t>& part_begin, std::size_t n_slices) = 0;
+  // Memory for the parts of `add_parts`, valid until this is called again. Shards on the same machine read it there.
+  virtual std::int32_t* parts(std::size_t n) = 0;
+  // It has a part for each shard, from begin[rank] to begin[rank + 1], of so many slices of one length. Afterwards the
+  // own part is the sum of those that all shards had for this one; the rest is left as it was.
+  virtual void add_parts(const std::vector<std::size_t>& begin, std::size_t n_slices, int n_threads) = 0;
   // What each shard says, by rank.
   virtual std::vector<std::string> gather(const std::string& own) = 0;
+  // What each shard says to this one, by rank; `parts` has what this one says to each.
+  virtual std::vector<std::string> all_to_all(const std::vector<std::string>& parts) = 0;
 };
 
 // Rows from `begin` on, up to the next run, have the numbers from `number` on among the rows of all shards.
@@ -43,7 +47,7 @@ class Shard {
  public:
   Shard() = default;  // the only one
   Shard(Peers& peers, std::size_t n_all_rows, std::vector<RowRun> runs)
-      : peers_(&peers), n_all_rows_(n_all_rows), runs_(std::move(runs)) {}
+      : peers_(peers.size() > 1 ? &peers : nullptr), n_all_rows_(n_all_rows), runs_(std::move(runs)) {}
 
   bool is_alone() const { return peers_ == nullptr; }
   Peers& peers() const { return *peers_; }
@@ -56,6 +60,13 @@ class Shard {
   }
   void largest(std::vector<double>& values) const {
     if (!is_alone()) peers_->largest(values.data(), values.size());
+  }
+  // The same of two at once.
+  void add(std::vector<double>& one, std::vector<double>& other) const {
+    together(one, other, [this](std::vector<double>& both) { add(both); });
+  }
+  void largest(std::vector<double>& one, std::vector<double>& other) const {
+    together(one, other, [this](std::vector<double>& both) { largest(both); });
   }
   double largest(double value) const {
     if (!is_alone()) peers_->largest(&value, 1);
@@ -84,6 +95,16 @@ class Shard {
   }
 
  private:
+  template <class Operation>
+  void together(std::vector<double>& one, std::vector<double>& other, Operation&& operation) const {
+    if (is_alone()) return;
+    std::vector<double> both(one);
+    both.insert(both.end(), other.begin(), other.end());
+    operation(both);
+    std::copy_n(both.begin(), one.size(), one.begin());
+    std::copy_n(both.begin() + static_cast<std::ptrdiff_t>(one.size()), other.size(), other.begin());
+  }
+
   Peers* peers_ = nullptr;
   std::size_t n_all_rows_ = 0;
   std::vector<RowRun> runs_;  // ascending, the first at 0; empty: rows have their own numbers

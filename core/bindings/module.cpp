@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The hot loops of polyleaf. Private: its functions change without notice.";
   nb::set_leak_warnings(false);
   bind_sums(m);
+  bind_packing(m);
   bind_table(m);
   bind_table_parts(m);
   bind_gradients(m);

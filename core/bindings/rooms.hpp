@@ -6,6 +6,7 @@
 namespace polyleaf {
 
 void bind_sums(nanobind::module_& m);
+void bind_packing(nanobind::module_& m);
 void bind_table(nanobind::module_& m);
 void bind_table_parts(nanobind::module_& m);
 void bind_gradients(nanobind::module_& m);

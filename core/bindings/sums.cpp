@@ -62,30 +62,56 @@ nb::object sums_of_groups(const std::optional<Vector<double>>& values, const Vec
   return to_numpy(std::move(sums));
 }
 
-nb::object quantile_of(const Vector<double>& values, const std::optional<Vector<double>>& weight, double level,
-                       const nb::object& peers) {
-  const ConnectedShard shard(peers);
-  const double* weights = data_or_null(weight, values.shape(0), "weight: one of each");
+// The numbers of one column, with weights where there are any; those of weight 0 are left out.
+struct ColumnNumbers {
   std::vector<double> plain;
   std::vector<WeightedResidual> weighed;
-  for (std::size_t i = 0; i < values.shape(0); ++i) {
-    const double value = values.data()[i] + 0.0;  // -0.0 equals 0.0: which of them comes first does not count
-    if (weights == nullptr)
-      plain.push_back(value);
-    else if (weights[i] > 0)
-      weighed.push_back({value, weights[i]});
+
+  ColumnNumbers(const Matrix<double>& values, const std::optional<Matrix<double>>& weight, std::size_t j) {
+    const std::size_t n = values.shape(0), d = values.shape(1), n_weights = weight ? weight->shape(1) : 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double value = values.data()[i * d + j] + 0.0;  // -0.0 equals 0.0: which of them comes first does not count
+      if (!weight) {
+        plain.push_back(value);
+        continue;
+      }
+      const double one = weight->data()[n_weights == 1 ? i : i * d + j];
+      if (one > 0) weighed.push_back({value, one});
+    }
   }
-  const bool weighted = weights != nullptr;
-  double found;
+};
+
+nb::object quantiles_of(const Matrix<double>& values, const std::optional<Matrix<double>>& weight,
+                        const Vector<double>& levels, const nb::object& peers) {
+  const ConnectedShard connected(peers);
+  const Shard& shard = connected.get();
+  const std::size_t n = values.shape(0), d = values.shape(1);
+  expect(levels.shape(0) == d, "levels: one of each column");
+  expect(!weight || (weight->shape(0) == n && (weight->shape(1) == 1 || weight->shape(1) == d)),
+         "weight: of rows or of cells");
+  std::vector<double> found;
   {
     nb::gil_scoped_release release;
-    if (shard.get().is_alone())
-      found = weighted ? residual_quantile(weighed, level) : residual_quantile(plain, level);
-    else
-      found = shared_quantiles({weighted ? sort_numbers(weighed) : sort_numbers(plain)}, {level}, weighted, shard.get(),
-                               1)[0];
+    const std::size_t step = shard.is_alone() ? 1 : columns_at_once(n, shard);
+    for (std::size_t first = 0; first < d; first += step) {
+      std::vector<SortedNumbers> here;
+      std::vector<double> wanted;
+      for (std::size_t j = first; j < std::min(d, first + step); ++j) {
+        ColumnNumbers column(values, weight, j);
+        const double level = levels.data()[j];
+        if (shard.is_alone()) {
+          found.push_back(weight ? residual_quantile(column.weighed, level) : residual_quantile(column.plain, level));
+          continue;
+        }
+        here.push_back(weight ? sort_numbers(column.weighed) : sort_numbers(column.plain));
+        wanted.push_back(level);
+      }
+      if (shard.is_alone()) continue;
+      const std::vector<double> some = shared_quantiles(std::move(here), wanted, weight.has_value(), shard, 1);
+      found.insert(found.end(), some.begin(), some.end());
+    }
   }
-  return nb::cast(found);
+  return to_numpy(std::move(found));
 }
 
 }  // namespace
@@ -98,8 +124,8 @@ void bind_sums(nb::module_& m) {
         "peers"_a.none() = nb::none());
   m.def("group_sums", &sums_of_groups, "values"_a.none(), "group"_a, "n_groups"_a, "peers"_a.none() = nb::none(),
         "Per group the sum of its numbers (None: of ones), in whatever order they are.");
-  m.def("quantile", &quantile_of, "values"_a, "weight"_a.none(), "level"_a, "peers"_a.none() = nb::none(),
-        "The weighted quantile that leaf values are renewed with; 0 without values of any weight.");
+  m.def("quantiles", &quantiles_of, "values"_a, "weight"_a.none(), "levels"_a, "peers"_a.none() = nb::none(),
+        "Per column the weighted quantile that leaf values are renewed with; 0 without values of any weight.");
   m.def(
       "sum_grid",
       [](double largest, double n_terms) {

@@ -24,7 +24,7 @@ GrownTree TreeGrowth::run(const GrowTask& task, const GrowSettings& settings, Sp
 }
 
 GrownTree TreeGrowth::run(const GrowTask& task, const GrowSettings& settings, LevelSearch& search, LeafFiller& filler) {
-  LevelGrowth growth(*task.matrix, settings.rules, task.shard, search, rows_, spare_, settings.n_threads);
+  LevelGrowth growth(*task.matrix, settings.rules, search, rows_, spare_, settings.n_threads);
   return finish(task, settings, growth.run(), filler);
 }
 

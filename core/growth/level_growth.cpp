@@ -5,7 +5,7 @@
 namespace polyleaf {
 
 Order LevelGrowth::run() {
-  search_.search_root(nodes_.plant(shard_.add(n_here_)));
+  search_.search_root(nodes_.plant(n_here_));
   std::vector<int> open;
   settle(0, std::numeric_limits<double>::infinity(), open);
   while (!open.empty()) {

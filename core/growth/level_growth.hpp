@@ -17,10 +17,9 @@ namespace polyleaf {
 class LevelGrowth {
  public:
   // `rows` is reordered such that the rows of every node stand side by side; `spare` is as long.
-  LevelGrowth(const BinnedMatrix& matrix, const Rules& rules, const Shard& shard, LevelSearch& search,
-              std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& spare, int n_threads)
+  LevelGrowth(const BinnedMatrix& matrix, const Rules& rules, LevelSearch& search, std::vector<std::uint32_t>& rows,
+              std::vector<std::uint32_t>& spare, int n_threads)
       : rules_(rules),
-        shard_(shard),
         search_(search),
         n_here_(rows.size()),
         n_threads_(n_threads),
@@ -32,7 +31,6 @@ class LevelGrowth {
   void settle(int index, double parent_minimum, std::vector<int>& open);
 
   const Rules& rules_;
-  const Shard& shard_;
   LevelSearch& search_;
   const std::size_t n_here_;
   const int n_threads_;

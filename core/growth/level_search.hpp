@@ -11,7 +11,7 @@ class LevelSearch {
  public:
   virtual ~LevelSearch() = default;
 
-  // Sets split and gain of the root, whose rows in all shards are counted already.
+  // Sets the rows in all shards, split and gain of the root.
   virtual void search_root(Node& root) = 0;
   // Sets the rows in all shards, split and gain of the children of several nodes; their rows here are told apart.
   virtual void search_level(const std::vector<Family>& families) = 0;

@@ -25,7 +25,7 @@ class VisitedNodes {
                std::vector<std::uint32_t>& spare)
       : matrix_(matrix), rows_(rows), spare_(spare), bar_(rules.max_leaves) {}
 
-  // The root; `n_rows`: those of all shards.
+  // The root, of so many rows.
   Node& plant(std::size_t n_rows);
   Node& at(int index) { return nodes_[static_cast<std::size_t>(index)]; }
   const std::deque<Node>& all() const { return nodes_; }

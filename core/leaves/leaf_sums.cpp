@@ -147,8 +147,7 @@ LeafSums::Parts LeafSums::sum_by_blocks(const RowsInLeaves& places, int n_thread
 std::vector<double> LeafSums::sum(const RowsInLeaves& places, int n_threads) const {
   const bool by_blocks = in_.made != nullptr || in_order_;
   Parts total = by_blocks ? sum_by_blocks(places, in_order_ ? 1 : n_threads) : sum_by_leaves(places, n_threads);
-  shard_.add(total.coarse);
-  shard_.add(total.fine);
+  shard_.add(total.coarse, total.fine);
   for (std::size_t k = 0; k < total.coarse.size(); ++k) total.coarse[k] += total.fine[k];
   return std::move(total.coarse);
 }

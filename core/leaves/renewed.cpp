@@ -124,9 +124,8 @@ void set_renewed(const GrowTask& task, const RenewedValue& place, double quantil
   tree.values[place.at] = stored_value(task.learning_rate * (quantile / task.leaf_gradients.unit[place.output]));
 }
 
-void renew_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, GrownTree& tree) {
-  const std::vector<LeafRows>& leaves = places.leaves;
-  const std::vector<RenewedValue> values = renewed_values(task, leaves.size(), tree);
+void each_leaf_of(const std::vector<RenewedValue>& values, const GrowTask& task, const RowsInLeaves& places,
+                  int n_threads, const std::function<void(std::size_t, LeafResiduals&, std::size_t)>& visit) {
   // Values of a leaf are taken together, as many as share a cache line of its rows.
   std::vector<std::size_t> block_begin;
   for (std::size_t v = 0; v < values.size(); ++v)
@@ -134,21 +133,27 @@ void renew_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& place
       block_begin.push_back(v);
   const std::size_t n_blocks = block_begin.size();
   block_begin.push_back(values.size());
-  const std::size_t n_cells = task.n_rows() * (tree.values.size() / leaves.size());
-  // Each value depends on its own leaf and output alone: the threads do not matter.
+  const std::size_t n_cells = task.n_rows() * (values.size() / std::max<std::size_t>(1, places.leaves.size()));
   parallel_for(n_cells < kParallelGathers ? 1 : n_threads, n_blocks, [&](std::size_t block, int) {
     const std::size_t first = block_begin[block], n = block_begin[block + 1] - first;
     std::size_t outputs[LeafResiduals::kMost];
     for (std::size_t k = 0; k < n; ++k) outputs[k] = values[first + k].output;
-    const LeafRows& leaf = leaves[values[first].leaf];
+    const LeafRows& leaf = places.leaves[values[first].leaf];
     LeafResiduals residuals;
     residuals.take(task, places.rows + leaf.begin, leaf.end - leaf.begin, outputs, n);
-    for (std::size_t k = 0; k < n; ++k) {
-      const double level = task.renewal.level[outputs[k]];
-      const double quantile = weighs_residuals(task) ? residual_quantile(residuals.weighed[k], level)
-                                                     : residual_quantile(residuals.plain[k], level);
-      set_renewed(task, values[first + k], quantile, tree);
-    }
+    for (std::size_t k = 0; k < n; ++k) visit(first + k, residuals, k);
+  });
+}
+
+void renew_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, GrownTree& tree) {
+  const std::vector<RenewedValue> values = renewed_values(task, places.leaves.size(), tree);
+  const bool weighted = weighs_residuals(task);
+  // Each value depends on its own leaf and output alone: the threads do not matter.
+  each_leaf_of(values, task, places, n_threads, [&](std::size_t v, LeafResiduals& residuals, std::size_t k) {
+    const double level = task.renewal.level[values[v].output];
+    const double quantile =
+        weighted ? residual_quantile(residuals.weighed[k], level) : residual_quantile(residuals.plain[k], level);
+    set_renewed(task, values[v], quantile, tree);
   });
 }
 

@@ -1,6 +1,7 @@
 // Leaf values of losses whose Hessian says nothing (absolute error, quantiles): from the residuals themselves.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "growth/contract.hpp"
@@ -34,6 +35,11 @@ struct RenewedValue {
 // Those of a tree, leaf by leaf; and how one is set.
 std::vector<RenewedValue> renewed_values(const GrowTask& task, std::size_t n_leaves, const GrownTree& tree);
 void set_renewed(const GrowTask& task, const RenewedValue& place, double quantile, GrownTree& tree);
+
+// Calls visit(v, residuals, k) for each of the values, in any order and by several threads: its residuals are those in
+// place k.
+void each_leaf_of(const std::vector<RenewedValue>& values, const GrowTask& task, const RowsInLeaves& places,
+                  int n_threads, const std::function<void(std::size_t, LeafResiduals&, std::size_t)>& visit);
 
 // The value that minimises the weighted sum of pinball losses: of the residuals in ascending order the first whose
 // cumulative weight reaches level * total. Where it equals that (but for kRounding), everything up to the next residual

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/number_keys.hpp"
@@ -13,164 +16,317 @@
 namespace polyleaf {
 namespace {
 
-constexpr int kDigitBits = 8;
-constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
-constexpr int kKeyBits = 64;
+// Numbers that a shard shows of what it has between two bounds: each time, about a twentieth is left between them.
+constexpr std::size_t kShown = 64;
+constexpr std::uint64_t kNoKey = ~std::uint64_t{0};  // that of no number
+// Of the numbers of a block of columns, in each shard.
+constexpr double kBlockBytes = 1 << 28;
+constexpr double kNumberBytes = 40;  // key, weight, cumulative weight, and the residual they are made of
 
-// What is known of a quantile: the first bits of its key, and what all residuals below those weigh.
-struct Search {
-  std::uint64_t key = 0;
-  ExactSum below;
-  double need = 0.0;  // the least weight up to the quantile, itself included
-  bool is_empty = true;
+// A number that some shard has between the bounds, and what those of that shard up to it weigh.
+struct Shown {
+  std::uint64_t key;
+  ExactSum before, through;  // without it, and with it
 };
 
-class SharedQuantiles {
- public:
-  SharedQuantiles(const std::vector<SortedNumbers>& here, const std::vector<double>& levels, bool weighted,
-                  const Shard& shard, int n_threads)
-      : sorted_(here),
-        levels_(levels),
-        weighted_(weighted),
-        shard_(shard),
-        n_threads_(n_threads),
-        searches_(here.size()) {}
+// What a shard says of a quantile.
+struct Report {
+  std::uint64_t above;     // its first key beyond the bounds
+  std::uint64_t is_whole;  // whether it shows all it has between them
+  std::uint64_t n_shown;
+  ExactSum below;  // the weight of what it has below them
+};
 
-  std::vector<double> find() {
-    find_totals();
-    for (int shift = kKeyBits - kDigitBits; shift >= 0; shift -= kDigitBits) find_digit(shift);
-    std::vector<double> quantiles = next_numbers();
-    for (std::size_t v = 0; v < quantiles.size(); ++v) quantiles[v] = quantile(v, quantiles[v]);
-    return quantiles;
+// What the owner of a quantile makes of the reports.
+struct Verdict {
+  std::uint64_t least, most;  // the bounds of its key
+  std::uint64_t is_found;
+  double quantile;
+};
+
+template <class Value>
+void append(std::string& text, const Value* values, std::size_t n) {
+  if (n > 0) text.append(reinterpret_cast<const char*>(values), n * sizeof(Value));
+}
+
+// Reads what others appended.
+class Reader {
+ public:
+  explicit Reader(const std::string& text) : at_(text.data()), left_(text.size()) {}
+
+  template <class Value>
+  void read(Value* values, std::size_t n) {
+    if (n > left_ / sizeof(Value)) throw std::runtime_error("a shard looks for other quantiles than this one");
+    if (n > 0) std::memcpy(values, at_, n * sizeof(Value));
+    at_ += n * sizeof(Value);
+    left_ -= n * sizeof(Value);
   }
 
  private:
-  // How many numbers there are and grids of their weights first; then what they weigh, and the share that is needed.
-  void find_totals() {
-    const std::size_t n = sorted_.size();
-    std::vector<double> count(n), largest(n, 1.0), parts(2 * n);
-    for (std::size_t v = 0; v < n; ++v) {
-      count[v] = static_cast<double>(sorted_[v].keys.size());
-      if (weighted_) largest[v] = 0.0;
-      for (const double weight : sorted_[v].weights) largest[v] = std::max(largest[v], weight);
-    }
-    shard_.add(count);
-    shard_.largest(largest);
-    for (std::size_t v = 0; v < n; ++v) {
-      grids_.push_back(sum_grid(largest[v], count[v]));
-      const ExactSum sum = weight_of(v, 0, sorted_[v].keys.size());
-      parts[2 * v] = sum.coarse;
-      parts[2 * v + 1] = sum.fine;
-    }
-    shard_.add(parts);
-    for (std::size_t v = 0; v < n; ++v) {
-      const double total = parts[2 * v] + parts[2 * v + 1];
-      total_.push_back(total);
-      Search& search = searches_[v];
-      search.is_empty = count[v] == 0;
-      search.need = target(v) - kRounding * total;
-      if (!weighted_) search.need = std::clamp(std::ceil(search.need), 1.0, std::max(1.0, total));
-    }
-  }
+  const char* at_;
+  std::size_t left_;
+};
 
-  double target(std::size_t v) const { return levels_[v] * total_[v]; }
-
-  ExactSum weight_of(std::size_t v, std::size_t begin, std::size_t end) const {
+// The distinct numbers of a shard and the weight of all up to each; those between the bounds are [begin, end).
+class OwnNumbers {
+ public:
+  OwnNumbers() = default;
+  OwnNumbers(SortedNumbers numbers, bool weighted, const SumGrid& grid) : keys_(std::move(numbers.keys)) {
+    std::size_t n = 0;
     ExactSum sum;
-    if (!weighted_) sum.coarse = static_cast<double>(end - begin);
-    for (std::size_t i = begin; weighted_ && i < end; ++i) sum.add(sorted_[v].weights[i], grids_[v]);
-    return sum;
+    through_.reserve(keys_.size());
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      if (weighted)
+        sum.add(numbers.weights[i], grid);
+      else
+        sum.coarse += 1;
+      if (i + 1 < keys_.size() && keys_[i + 1] == keys_[i]) continue;
+      keys_[n++] = keys_[i];
+      through_.push_back(sum);
+    }
+    keys_.resize(n);
+    end_ = n;
   }
 
-  // The next digit of all keys.
-  void find_digit(int shift) {
-    std::vector<double> parts(2 * kDigits * sorted_.size());
-    parallel_for(n_threads_, sorted_.size(), [&](std::size_t v, int) {
-      const std::vector<std::uint64_t>& keys = sorted_[v].keys;
-      auto at = std::lower_bound(keys.begin(), keys.end(), searches_[v].key) - keys.begin();
-      for (std::size_t digit = 0; digit < kDigits; ++digit) {
-        const std::uint64_t last = searches_[v].key | (digit << shift) | ((std::uint64_t{1} << shift) - 1);
-        const auto end = std::upper_bound(keys.begin() + at, keys.end(), last) - keys.begin();
-        const ExactSum sum = weight_of(v, static_cast<std::size_t>(at), static_cast<std::size_t>(end));
-        parts[2 * (v * kDigits + digit)] = sum.coarse;
-        parts[2 * (v * kDigits + digit) + 1] = sum.fine;
-        at = end;
+  void narrow(const Verdict& verdict) {
+    begin_ = static_cast<std::size_t>(std::lower_bound(keys_.begin(), keys_.end(), verdict.least) - keys_.begin());
+    end_ = static_cast<std::size_t>(std::upper_bound(keys_.begin(), keys_.end(), verdict.most) - keys_.begin());
+  }
+
+  void write(std::string& text) const {
+    const std::vector<std::size_t> places = shown_places();
+    const Report report{end_ < keys_.size() ? keys_[end_] : kNoKey, end_ - begin_ <= kShown ? 1u : 0u, places.size(),
+                        before(begin_)};
+    append(text, &report, 1);
+    for (const std::size_t at : places) {
+      const Shown shown{keys_[at], before(at), through_[at]};
+      append(text, &shown, 1);
+    }
+  }
+
+ private:
+  ExactSum before(std::size_t at) const { return at == 0 ? ExactSum{} : through_[at - 1]; }
+
+  // All of them, or some that share out the weight; the last one, and one in the middle, so that each time less is
+  // left.
+  std::vector<std::size_t> shown_places() const {
+    std::vector<std::size_t> places;
+    if (end_ - begin_ <= kShown) {
+      for (std::size_t at = begin_; at < end_; ++at) places.push_back(at);
+      return places;
+    }
+    const double low = before(begin_).value(), share = (through_[end_ - 1].value() - low) / kShown;
+    const auto first = through_.begin() + static_cast<std::ptrdiff_t>(begin_);
+    const auto last = through_.begin() + static_cast<std::ptrdiff_t>(end_ - 1);
+    for (std::size_t k = 1; k + 1 < kShown; ++k) {
+      const auto found = std::lower_bound(first, last, low + share * static_cast<double>(k),
+                                          [](const ExactSum& sum, double wanted) { return sum.value() < wanted; });
+      places.push_back(static_cast<std::size_t>(found - through_.begin()));
+    }
+    places.push_back(begin_ + (end_ - begin_) / 2);
+    places.push_back(end_ - 1);
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    return places;
+  }
+
+  std::vector<std::uint64_t> keys_;
+  std::vector<ExactSum> through_;
+  std::size_t begin_ = 0, end_ = 0;
+};
+
+// A quantile as its owner sees it: what the shards say of it.
+class OwnedQuantile {
+ public:
+  OwnedQuantile(double level, bool weighted) : level_(level), weighted_(weighted) {}
+
+  void read(Reader& said) {
+    Report report;
+    said.read(&report, 1);
+    is_whole_ = is_whole_ && report.is_whole != 0;
+    above_ = std::min(above_, report.above);
+    below_.push_back(report.below);
+    std::vector<Shown> shown(std::min<std::size_t>(report.n_shown, kShown));
+    said.read(shown.data(), shown.size());
+    shown_.push_back(std::move(shown));
+  }
+
+  Verdict verdict(const Verdict& before) {
+    if (!knows_total_) find_need();
+    Verdict out = total_ == 0 ? Verdict{0, 0, 1, 0.0} : narrowed(before);
+    shown_.clear();
+    below_.clear();
+    is_whole_ = true;
+    above_ = kNoKey;
+    return out;
+  }
+
+ private:
+  // The first reports have no bounds: together they are of all numbers.
+  void find_need() {
+    ExactSum total;
+    for (const std::vector<Shown>& shown : shown_)
+      if (!shown.empty()) total.add(shown.back().through);
+    total_ = total.value();
+    need_ = level_ * total_ - kRounding * total_;
+    if (!weighted_) need_ = std::clamp(std::ceil(need_), 1.0, std::max(1.0, total_));
+    knows_total_ = true;
+  }
+
+  // Along all keys that are shown, ascending: what all numbers up to a key weigh at least, and at most.
+  Verdict narrowed(const Verdict& bounds) {
+    std::vector<std::pair<std::uint64_t, std::size_t>> order;  // keys, and whose they are
+    for (std::size_t shard = 0; shard < shown_.size(); ++shard)
+      for (const Shown& one : shown_[shard]) order.emplace_back(one.key, shard);
+    if (order.empty()) throw std::runtime_error("no shard has numbers between the bounds of a quantile");
+    std::sort(order.begin(), order.end());
+    Verdict out{bounds.least, order.back().first, 0, 0.0};
+    std::vector<std::size_t> place(shown_.size(), 0);  // of the first that is not passed yet
+    for (std::size_t i = 0; i < order.size();) {
+      const std::uint64_t key = order[i].first;
+      for (; i < order.size() && order[i].first == key; ++i) ++place[order[i].second];
+      ExactSum least, most;
+      for (std::size_t shard = 0; shard < shown_.size(); ++shard) {
+        const std::vector<Shown>& shown = shown_[shard];
+        const std::size_t at = place[shard];
+        const ExactSum passed = at == 0 ? below_[shard] : shown[at - 1].through;
+        least.add(passed);
+        // Up to the next that is shown, unless this very key is.
+        const bool exact = at == shown.size() || (at > 0 && shown[at - 1].key == key);
+        most.add(exact ? passed : shown[at].before);
       }
-    });
-    shard_.add(parts);
-    for (std::size_t v = 0; v < sorted_.size(); ++v) {
-      Search& search = searches_[v];
-      std::size_t last = kDigits;  // the last digit that any residual has: but for rounding, it reaches the target
-      for (std::size_t digit = 0; digit < kDigits; ++digit)
-        if (parts[2 * (v * kDigits + digit)] + parts[2 * (v * kDigits + digit) + 1] > 0) last = digit;
-      for (std::size_t digit = 0; last < kDigits && digit <= last; ++digit) {
-        ExactSum through = search.below;
-        through.add({parts[2 * (v * kDigits + digit)], parts[2 * (v * kDigits + digit) + 1]});
-        if (through.value() >= search.need || digit == last) {
-          search.key |= static_cast<std::uint64_t>(digit) << shift;
-          break;
-        }
-        search.below = through;
+      if (most.value() < need_) out.least = key + 1;
+      if (least.value() < need_ && i < order.size()) continue;  // but for rounding, the last one reaches the target
+      out.most = key;
+      if (is_whole_) {
+        out.is_found = 1;
+        out.quantile = quantile(key, least.value(), i < order.size() ? order[i].first : above_);
       }
+      break;
     }
+    return out;
   }
 
-  // The least number above each quantile; infinite: there is none. And the weight up to the quantiles.
-  std::vector<double> next_numbers() {
-    const std::size_t n = sorted_.size();
-    std::vector<double> next(n), parts(2 * n);
-    for (std::size_t v = 0; v < n; ++v) {
-      const std::vector<std::uint64_t>& keys = sorted_[v].keys;
-      const auto above = std::upper_bound(keys.begin(), keys.end(), searches_[v].key) - keys.begin();
-      const auto place = static_cast<std::size_t>(above);
-      next[v] = place < keys.size() ? -value_of<double>(keys[place]) : -std::numeric_limits<double>::infinity();
-      const ExactSum sum = weight_of(v, 0, place);
-      parts[2 * v] = sum.coarse;
-      parts[2 * v + 1] = sum.fine;
-    }
-    shard_.largest(next);
-    shard_.add(parts);
-    for (std::size_t v = 0; v < n; ++v) {
-      next[v] = -next[v];
-      through_.push_back(parts[2 * v] + parts[2 * v + 1]);
-    }
-    return next;
-  }
-
-  double quantile(std::size_t v, double next) const {
-    if (searches_[v].is_empty) return 0;
-    const double found = value_of<double>(searches_[v].key);
-    if (std::isinf(next)) return found;
-    const double enough = target(v) + kRounding * total_[v];
+  double quantile(std::uint64_t key, double through, std::uint64_t next) const {
+    const double found = value_of<double>(key);
+    if (next == kNoKey) return found;
+    const double enough = level_ * total_ + kRounding * total_;
     // Of equal weights it is the place that counts: behind the one that is needed, the next may be as large.
-    const bool flat =
-        weighted_ ? through_[v] <= enough : searches_[v].need <= enough && through_[v] == searches_[v].need;
-    return flat ? 0.5 * (found + next) : found;
+    const bool flat = weighted_ ? through <= enough : need_ <= enough && through == need_;
+    return flat ? 0.5 * (found + value_of<double>(next)) : found;
   }
 
-  const std::vector<SortedNumbers>& sorted_;
-  const std::vector<double>& levels_;
-  const bool weighted_;
-  const Shard& shard_;
+  double level_;
+  bool weighted_;
+  bool knows_total_ = false, is_whole_ = true;
+  double total_ = 0, need_ = 0;  // the least weight up to the quantile, itself included
+  std::uint64_t above_ = kNoKey;
+  std::vector<std::vector<Shown>> shown_;  // by shard
+  std::vector<ExactSum> below_;
+};
+
+// Each shard owns every so many quantiles: the others report to it, and it tells them how far the bounds are.
+class SharedQuantiles {
+ public:
+  SharedQuantiles(std::vector<SortedNumbers> here, const std::vector<double>& levels, bool weighted, const Shard& shard,
+                  int n_threads)
+      : peers_(shard.peers()),
+        n_threads_(n_threads),
+        own_(here.size()),
+        verdicts_(here.size(), Verdict{0, kNoKey, 0, 0.0}),
+        quantiles_(here.size(), 0.0) {
+    const std::vector<SumGrid> grids = weighted ? weight_grids(here, shard) : std::vector<SumGrid>(here.size());
+    parallel_for(n_threads_, here.size(),
+                 [&](std::size_t v, int) { own_[v] = OwnNumbers(std::move(here[v]), weighted, grids[v]); });
+    for (std::size_t v = 0; v < here.size(); ++v) {
+      owned_.emplace_back(levels[v], weighted);
+      left_.push_back(v);
+    }
+  }
+
+  std::vector<double> find() {
+    while (!left_.empty()) {
+      judge(report());
+      std::vector<std::size_t> left;
+      for (const std::size_t v : left_) {
+        if (verdicts_[v].is_found != 0)
+          quantiles_[v] = verdicts_[v].quantile;
+        else
+          left.push_back(v);
+      }
+      left_ = std::move(left);
+      parallel_for(n_threads_, left_.size(), [&](std::size_t i, int) { own_[left_[i]].narrow(verdicts_[left_[i]]); });
+    }
+    return std::move(quantiles_);
+  }
+
+ private:
+  static std::vector<SumGrid> weight_grids(const std::vector<SortedNumbers>& here, const Shard& shard) {
+    std::vector<double> count(here.size()), largest(here.size());
+    for (std::size_t v = 0; v < here.size(); ++v) {
+      count[v] = static_cast<double>(here[v].keys.size());
+      for (const double weight : here[v].weights) largest[v] = std::max(largest[v], weight);
+    }
+    shard.add(count);
+    shard.largest(largest);
+    std::vector<SumGrid> grids;
+    for (std::size_t v = 0; v < here.size(); ++v) grids.push_back(sum_grid(largest[v], count[v]));
+    return grids;
+  }
+
+  std::size_t owner(std::size_t v) const { return v % static_cast<std::size_t>(peers_.size()); }
+
+  // What each shard says of the quantiles that are owned here.
+  std::vector<std::string> report() const {
+    std::vector<std::string> to(static_cast<std::size_t>(peers_.size()));
+    for (const std::size_t v : left_) own_[v].write(to[owner(v)]);
+    return peers_.all_to_all(to);
+  }
+
+  void judge(const std::vector<std::string>& said) {
+    std::vector<std::size_t> mine;
+    for (const std::size_t v : left_)
+      if (owner(v) == static_cast<std::size_t>(peers_.rank())) mine.push_back(v);
+    for (const std::string& text : said) {
+      Reader reader(text);
+      for (const std::size_t v : mine) owned_[v].read(reader);
+    }
+    std::vector<Verdict> verdicts(mine.size());
+    parallel_for(n_threads_, mine.size(),
+                 [&](std::size_t i, int) { verdicts[i] = owned_[mine[i]].verdict(verdicts_[mine[i]]); });
+    std::string text;
+    append(text, verdicts.data(), verdicts.size());
+    const std::vector<std::string> all = peers_.gather(text);
+    std::vector<Reader> readers(all.begin(), all.end());
+    for (const std::size_t v : left_) readers[owner(v)].read(&verdicts_[v], 1);
+  }
+
+  Peers& peers_;
   const int n_threads_;
-  std::vector<Search> searches_;
-  std::vector<SumGrid> grids_;
-  std::vector<double> total_, through_;
+  std::vector<OwnNumbers> own_;
+  std::vector<OwnedQuantile> owned_;
+  std::vector<Verdict> verdicts_;
+  std::vector<double> quantiles_;
+  std::vector<std::size_t> left_;
 };
 
 }  // namespace
 
 SortedNumbers sort_numbers(const std::vector<double>& numbers) {
   SortedNumbers out;
+  out.keys.reserve(numbers.size());
   for (const double one : numbers) out.keys.push_back(key_of(one));
   std::sort(out.keys.begin(), out.keys.end());
   return out;
 }
 
 SortedNumbers sort_numbers(std::vector<WeightedResidual>& numbers) {
-  std::sort(numbers.begin(), numbers.end(),
-            [](const WeightedResidual& a, const WeightedResidual& b) { return a.residual < b.residual; });
+  std::sort(numbers.begin(), numbers.end(), [](const WeightedResidual& a, const WeightedResidual& b) {
+    return key_of(a.residual) < key_of(b.residual);  // which orders whatever there is
+  });
   SortedNumbers out;
+  out.keys.reserve(numbers.size());
+  out.weights.reserve(numbers.size());
   for (const WeightedResidual& one : numbers) {
     out.keys.push_back(key_of(one.residual));
     out.weights.push_back(one.weight);
@@ -178,25 +334,34 @@ SortedNumbers sort_numbers(std::vector<WeightedResidual>& numbers) {
   return out;
 }
 
-std::vector<double> shared_quantiles(const std::vector<SortedNumbers>& here, const std::vector<double>& levels,
-                                     bool weighted, const Shard& shard, int n_threads) {
-  return SharedQuantiles(here, levels, weighted, shard, n_threads).find();
+std::size_t columns_at_once(std::size_t n_here, const Shard& shard) {
+  const double most = shard.largest(static_cast<double>(n_here));
+  return static_cast<std::size_t>(std::max(1.0, kBlockBytes / (kNumberBytes * std::max(1.0, most))));
+}
+
+std::vector<double> shared_quantiles(std::vector<SortedNumbers> here, const std::vector<double>& levels, bool weighted,
+                                     const Shard& shard, int n_threads) {
+  return SharedQuantiles(std::move(here), levels, weighted, shard, n_threads).find();
 }
 
 void renew_shared_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, GrownTree& tree) {
-  const std::vector<RenewedValue> values = renewed_values(task, places.leaves.size(), tree);
   const bool weighted = weighs_residuals(task);
-  std::vector<SortedNumbers> here(values.size());
-  std::vector<double> levels(values.size());
-  parallel_for(n_threads, values.size(), [&](std::size_t v, int) {
-    const LeafRows& leaf = places.leaves[values[v].leaf];
-    LeafResiduals residuals;
-    residuals.take(task, places.rows + leaf.begin, leaf.end - leaf.begin, &values[v].output, 1);
-    here[v] = weighted ? sort_numbers(residuals.weighed[0]) : sort_numbers(residuals.plain[0]);
-    levels[v] = task.renewal.level[values[v].output];
-  });
-  const std::vector<double> quantiles = shared_quantiles(here, levels, weighted, task.shard, n_threads);
-  for (std::size_t v = 0; v < values.size(); ++v) set_renewed(task, values[v], quantiles[v], tree);
+  std::size_t n_here = 0;
+  for (const LeafRows& leaf : places.leaves) n_here += leaf.end - leaf.begin;
+  const std::size_t step = columns_at_once(n_here, task.shard);
+  for (std::size_t first = 0; first < task.leaf_gradients.n_outputs; first += step) {
+    std::vector<RenewedValue> values;
+    for (const RenewedValue& value : renewed_values(task, places.leaves.size(), tree))
+      if (value.output >= first && value.output - first < step) values.push_back(value);
+    std::vector<SortedNumbers> here(values.size());
+    std::vector<double> levels(values.size());
+    each_leaf_of(values, task, places, n_threads, [&](std::size_t v, LeafResiduals& residuals, std::size_t k) {
+      here[v] = weighted ? sort_numbers(residuals.weighed[k]) : sort_numbers(residuals.plain[k]);
+      levels[v] = task.renewal.level[values[v].output];
+    });
+    const std::vector<double> quantiles = shared_quantiles(std::move(here), levels, weighted, task.shard, n_threads);
+    for (std::size_t v = 0; v < values.size(); ++v) set_renewed(task, values[v], quantiles[v], tree);
+  }
 }
 
 }  // namespace polyleaf

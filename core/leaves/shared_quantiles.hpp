@@ -19,11 +19,15 @@ struct SortedNumbers {
 SortedNumbers sort_numbers(const std::vector<double>& numbers);
 SortedNumbers sort_numbers(std::vector<WeightedResidual>& numbers);
 
+// How many columns of so many numbers, here, are to be given to shared_quantiles together, the same on all shards:
+// their numbers take at most 256 MiB in each, unless it is a single column.
+std::size_t columns_at_once(std::size_t n_here, const Shard& shard);
+
 // The very values of residual_quantile on the numbers of all shards: for each entry of `here` that of its level.
-// `weighted`: whether numbers have weights, here or elsewhere. Quantiles are found digit by digit of their bits: eight
-// exchanges of the weight that each digit has, and two more.
-std::vector<double> shared_quantiles(const std::vector<SortedNumbers>& here, const std::vector<double>& levels,
-                                     bool weighted, const Shard& shard, int n_threads);
+// `weighted`: whether numbers have weights, here or elsewhere. All are found together, in about as many pairs of
+// exchanges as the numbers have digits to the base 32, however many quantiles there are.
+std::vector<double> shared_quantiles(std::vector<SortedNumbers> here, const std::vector<double>& levels, bool weighted,
+                                     const Shard& shard, int n_threads);
 
 // The very values of renew_leaves on all rows in one place.
 void renew_shared_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, GrownTree& tree);

@@ -128,14 +128,15 @@ std::vector<double> sum_magnitudes(const Gradients& in, const GradientBounds& bo
       }
     }
   });
-  positive = shard.smallest(*std::min_element(least.begin(), least.end())) >= 0;
-  std::vector<double> parts(2 * size, 0.0);  // coarse, then fine
+  std::vector<double> parts(2 * size + 1, 0.0);  // coarse, then fine, then the shards with a negative entry
   for (const BlockSums& of : of_thread)
     for (std::size_t c = 0; c < size; ++c) {
       parts[c] += of.coarse[c];
       parts[size + c] += of.fine[c];
     }
+  parts.back() = *std::min_element(least.begin(), least.end()) < 0 ? 1.0 : 0.0;
   shard.add(parts);
+  positive = parts.back() == 0.0;
   std::vector<double> total(size);
   for (std::size_t c = 0; c < size; ++c) {
     total[c] = parts[c] + parts[size + c];
@@ -153,8 +154,7 @@ double sum_curvature(const Gradients& in, const Shard& shard) {
   const SumGrids grids(largest, shard.n_rows(in.n_rows));
   BlockSums sums(1);
   const double least = shard.smallest(sum_kernels().sum_magnitudes(rows, 0, in.n_rows, sums.of(grids, 0)));
-  shard.add(sums.coarse);
-  shard.add(sums.fine);
+  shard.add(sums.coarse, sums.fine);
   const double sum = sums.coarse[0] + sums.fine[0];
   if (!std::isfinite(sum)) throw std::overflow_error("the Hessian is not finite");
   if (least < 0) throw std::domain_error("the mean Hessian of a row is negative: it cannot stand for all outputs");

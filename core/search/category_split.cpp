@@ -91,8 +91,7 @@ RootMoments root_moments(const Gradients& in, const std::vector<std::uint32_t>& 
       coarse[0][j] += coarse[t][j];
       fine[0][j] += fine[t][j];
     }
-  shard.add(coarse[0]);
-  shard.add(fine[0]);
+  shard.add(coarse[0], fine[0]);
   RootMoments out;
   for (std::size_t j = 0; j < d; ++j) out.squared_gradient.push_back(coarse[0][j] + fine[0][j]);
   out.weight = static_cast<double>(n_all);

@@ -15,6 +15,8 @@ namespace polyleaf {
 
 class HistogramLayout {
  public:
+  static constexpr std::size_t kMargin = 16;  // a vector of numbers
+
   // Of the tiles from `first_tile` on, up to `last_tile`.
   HistogramLayout(const BinnedMatrix& matrix, const PayloadLayout& layout, std::size_t first_tile,
                   std::size_t last_tile)
@@ -42,8 +44,6 @@ class HistogramLayout {
   std::size_t size() const { return size_; }
 
  private:
-  static constexpr std::size_t kMargin = 16;  // a vector of numbers
-
   std::size_t first_tile_, last_tile_, first_slot_, width_;
   std::size_t stride_ = 0, size_ = 0;
 };

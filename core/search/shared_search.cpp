@@ -99,6 +99,7 @@ void SharedSearch::each(std::size_t n, Body&& body) {
 void SharedSearch::search_root(Node& root) {
   root.totals = builder_.sum_rows(root, {n_threads_, 0});
   shard_.add(root.totals);
+  root.n_rows = static_cast<std::size_t>(root.totals[static_cast<std::size_t>(terms_.layout().count_channel())]);
   searches_.plant(root);
   Jobs jobs;
   plan_alone(root, jobs);
@@ -116,25 +117,44 @@ void SharedSearch::search_level(const std::vector<Family>& families) {
   run(jobs);
 }
 
+void SharedSearch::drop(Node& node) {
+  pool_.release(node.slot);
+  left_sums_.erase(&node);
+}
+
 // Sums and numbers of the rows of all children.
 void SharedSearch::sum_families(const std::vector<Family>& families) {
+  std::vector<const Family*> unknown;
+  for (const Family& family : families)
+    if (left_sums_.count(&family.parent) == 0) unknown.push_back(&family);
+  if (!unknown.empty()) sum_left_rows(unknown);
   const std::size_t n = terms_.layout().n_channels();
-  std::vector<std::int32_t> sums(families.size() * n);
-  each(families.size(), [&](std::size_t i, const Team& team) {
-    const std::vector<std::int32_t> own = builder_.sum_rows(families[i].left, team);
-    std::copy_n(own.begin(), n, sums.begin() + static_cast<std::ptrdiff_t>(i * n));
-  });
-  shard_.add(sums);
-  for (std::size_t i = 0; i < families.size(); ++i) {
-    const Family& family = families[i];
-    family.left.totals.assign(n + PayloadLayout::kSlack, 0);
-    std::copy_n(sums.begin() + static_cast<std::ptrdiff_t>(i * n), n, family.left.totals.begin());
+  const auto count = static_cast<std::size_t>(terms_.layout().count_channel());
+  for (const Family& family : families) {
+    const auto known = left_sums_.find(&family.parent);
+    family.left.totals = std::move(known->second);
+    left_sums_.erase(known);
+    family.left.totals.resize(n + PayloadLayout::kSlack, 0);
     family.right.totals = family.parent.totals;
     for (std::size_t c = 0; c < n; ++c) family.right.totals[c] -= family.left.totals[c];
-    const auto count = static_cast<std::size_t>(terms_.layout().count_channel());
     family.left.n_rows = static_cast<std::size_t>(family.left.totals[count]);
     family.right.n_rows = family.parent.n_rows - family.left.n_rows;
   }
+}
+
+// The best of all splits is not always one that a shard took for its best: where several are as good as equal, that
+// hangs on the highest of all.
+void SharedSearch::sum_left_rows(const std::vector<const Family*>& families) {
+  const std::size_t n = terms_.layout().n_channels();
+  std::vector<std::int32_t> sums(families.size() * n);
+  each(families.size(), [&](std::size_t i, const Team& team) {
+    const std::vector<std::int32_t> own = builder_.sum_rows(families[i]->left, team);
+    std::copy_n(own.begin(), n, sums.begin() + static_cast<std::ptrdiff_t>(i * n));
+  });
+  shard_.add(sums);
+  for (std::size_t i = 0; i < families.size(); ++i)
+    left_sums_[&families[i]->parent].assign(sums.begin() + static_cast<std::ptrdiff_t>(i * n),
+                                            sums.begin() + static_cast<std::ptrdiff_t>((i + 1) * n));
 }
 
 // What is to be summed for the children of a node.
@@ -170,53 +190,98 @@ void SharedSearch::run(const Jobs& jobs) {
 
 void SharedSearch::run_together(const Job* jobs, std::size_t n) {
   build(jobs, n);
-  shard_.peers().add_parts(parts_.data(), part_begin_, n);
+  shard_.peers().add_parts(part_begin_, n, n_threads_);
   const auto rank = static_cast<std::size_t>(shard_.peers().rank());
-  std::vector<Found> found(n, searches_.nothing_found());
+  std::vector<Findings> found(n, {searches_.nothing_found(), {}});
   each(n, [&](std::size_t i, const Team& team) {
-    search(jobs[i], parts_.data() + part_begin_[rank] + i * layouts_[rank].size(), team, found[i]);
+    search(jobs[i], parts_ + part_begin_[rank] + i * layouts_[rank].size(), team, found[i]);
   });
-  for (const std::string& text : shard_.peers().gather(written(found))) read(text, found);
+  const std::string own = written(found);
+  for (Findings& one : found)
+    for (std::vector<LeftSums>& sums : one.left) sums.clear();  // come back with those of the others
+  for (const std::string& text : shard_.peers().gather(own)) read(text, found);
   for (std::size_t i = 0; i < n; ++i) {
     const Job& job = jobs[i];
-    if (may_split(*job.built, rules_)) searches_.accept(*job.built, NodeSearches::kBuilt, found[i], 0);
+    if (may_split(*job.built, rules_)) accept(*job.built, NodeSearches::kBuilt, found[i]);
     if (job.derived == nullptr) continue;
-    searches_.accept(*job.derived, NodeSearches::kDerived, found[i], 0);
+    accept(*job.derived, NodeSearches::kDerived, found[i]);
     job.derived->slot = job.parent_slot;  // now holds the larger child's histogram
     if (!keeps_histogram(*job.derived)) pool_.release(job.derived->slot);
   }
+}
+
+void SharedSearch::accept(Node& node, NodeSearches::Which which, Findings& found) {
+  searches_.accept(node, which, found.splits, 0);
+  if (node.gain <= 0) return;
+  for (LeftSums& one : found.left[which])
+    if (one.feature == node.split.feature) left_sums_[&node] = std::move(one.sums);
 }
 
 // Sums the rows here, for all shards.
 void SharedSearch::build(const Job* jobs, std::size_t n) {
   part_begin_.assign(1, 0);
   for (const HistogramLayout& one : layouts_) part_begin_.push_back(part_begin_.back() + n * one.size());
-  if (parts_.size() < part_begin_.back()) parts_ = Buffer<std::int32_t>(part_begin_.back());
-  std::fill_n(parts_.data(), part_begin_.back(), 0);
+  parts_ = shard_.peers().parts(part_begin_.back());
   std::vector<std::size_t> owner(matrix_.tiles.size());
   for (std::size_t rank = 0; rank < layouts_.size(); ++rank)
     for (std::size_t at = layouts_[rank].first_tile(); at < layouts_[rank].last_tile(); ++at) owner[at] = rank;
   const std::size_t n_tiles = matrix_.tiles.size();
   parallel_for(n_threads_, n * n_tiles, [&](std::size_t task, int thread) {
     const std::size_t i = task / n_tiles, at = task % n_tiles;
-    if (!builder_.uses(at) || jobs[i].built->n_here() == 0) return;
     const HistogramLayout& layout = layouts_[owner[at]];
-    std::int32_t* first = parts_.data() + part_begin_[owner[at]] + i * layout.size();
-    for (int t = 0; t < terms_.layout().n_tiles; ++t)
-      builder_.build(at, t, *jobs[i].built, scratch_[static_cast<std::size_t>(thread)],
-                     first + layout.offset(matrix_, at, t));
+    std::int32_t* first = parts_ + part_begin_[owner[at]] + i * layout.size();
+    for (int t = 0; t < terms_.layout().n_tiles; ++t) {
+      std::int32_t* histogram = first + layout.offset(matrix_, at, t);
+      const std::size_t size = matrix_.tiles[at].n_slots() * static_cast<std::size_t>(terms_.layout().width);
+      const bool built = builder_.uses(at) && jobs[i].built->n_here() > 0;
+      if (built) builder_.build(at, t, *jobs[i].built, scratch_[static_cast<std::size_t>(thread)], histogram);
+      std::fill(histogram + (built ? size : 0), histogram + size + HistogramLayout::kMargin, 0);
+    }
   });
 }
 
-void SharedSearch::search(const Job& job, std::int32_t* histogram, const Team& team, Found& found) {
+void SharedSearch::search(const Job& job, std::int32_t* histogram, const Team& team, Findings& found) {
   const HistogramLayout& own = layouts_[static_cast<std::size_t>(shard_.peers().rank())];
   if (own.first_tile() == own.last_tile()) return;
   if (may_split(*job.built, rules_)) searches_.start(*job.built, NodeSearches::kBuilt, team);
   if (job.derived != nullptr) searches_.start(*job.derived, NodeSearches::kDerived, team);
   team.run(own.size() >= kParallelWork / 4, own.last_tile() - own.first_tile(), [&](std::size_t tile, int thread) {
     const std::size_t at = own.first_tile() + tile;
-    if (builder_.uses(at)) search_tile(job, histogram, at, thread, found);
+    if (builder_.uses(at)) search_tile(job, histogram, at, thread, found.splits);
   });
+  for (const auto which : {NodeSearches::kBuilt, NodeSearches::kDerived}) {
+    BestCandidate best;
+    for (std::size_t at = which; at < found.splits.size(); at += 2) best.merge(found.splits[at].best);
+    if (best.chosen.feature < 0) continue;
+    const std::size_t at = matrix_.features[static_cast<std::size_t>(best.chosen.feature)].tile;
+    const TileHistograms built{histogram + own.offset(matrix_, at, 0), own.stride()};
+    found.left[which].push_back(sum_left(
+        found.splits[2 * at + which],
+        which == NodeSearches::kBuilt ? built : TileHistograms{pool_.at(job.parent_slot, at, 0), pool_.stride()}));
+  }
+}
+
+SharedSearch::LeftSums SharedSearch::sum_left(const FoundSplit& found, const TileHistograms& histograms) const {
+  const Candidate& split = found.best.chosen;
+  const FeatureBins& bins = matrix_.features[static_cast<std::size_t>(split.feature)];
+  const std::size_t first = matrix_.tiles[bins.tile].slot_begin[bins.position];
+  const auto width = static_cast<std::size_t>(terms_.layout().width);
+  LeftSums out{split.feature, std::vector<std::int32_t>(terms_.layout().n_channels(), 0)};
+  const auto add = [&](std::uint32_t code) {
+    for (int t = 0; t < terms_.layout().n_tiles; ++t) {
+      const std::int32_t* sums = histograms.of(t) + (first + code) * width;
+      std::int32_t* to = out.sums.data() + static_cast<std::size_t>(t) * width;
+      for (std::size_t c = 0; c < width; ++c) to[c] += sums[c];
+    }
+  };
+  if (bins.categorical) {
+    for (const std::uint32_t code : found.partition.left)
+      if (code != bins.missing_code()) add(code);
+  } else {
+    for (std::uint32_t code = 0; code <= static_cast<std::uint32_t>(split.bin); ++code) add(code);
+  }
+  if (split.missing_left && bins.has_missing) add(bins.missing_code());
+  return out;
 }
 
 void SharedSearch::search_tile(const Job& job, std::int32_t* histogram, std::size_t at, int thread, Found& found) {
@@ -241,35 +306,57 @@ void SharedSearch::search_tile(const Job& job, std::int32_t* histogram, std::siz
     found[2 * at + 1] = derived.best(tile, {pool_.at(job.parent_slot, at, 0), pool_.stride()});
 }
 
-// What was found in the own tiles, for all shards.
-std::string SharedSearch::written(const std::vector<Found>& found) const {
-  std::string text;
-  for (std::size_t i = 0; i < found.size(); ++i)
-    for (std::size_t place = 0; place < found[i].size(); ++place) {
-      const FoundSplit& one = found[i][place];
+// What was found in the own tiles, for all shards: splits, then sums, each with the job it is of.
+std::string SharedSearch::written(const std::vector<Findings>& found) const {
+  std::string splits, sums;
+  std::size_t n_splits = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (std::size_t place = 0; place < found[i].splits.size(); ++place) {
+      const FoundSplit& one = found[i].splits[place];
       if (one.best.chosen.feature < 0) continue;
-      write(text, i);
-      write(text, place);
-      write(text, one.best);
+      ++n_splits;
+      write(splits, i);
+      write(splits, place);
+      write(splits, one.best);
       for (const auto* side : {&one.partition.left, &one.partition.right}) {
-        write(text, side->size());
-        for (const std::uint32_t bin : *side) write(text, bin);
+        write(splits, side->size());
+        for (const std::uint32_t bin : *side) write(splits, bin);
       }
     }
-  return text;
+    for (std::size_t which = 0; which < 2; ++which)
+      for (const LeftSums& one : found[i].left[which]) {
+        write(sums, i);
+        write(sums, which);
+        write(sums, one.feature);
+        sums.append(reinterpret_cast<const char*>(one.sums.data()), one.sums.size() * sizeof one.sums[0]);
+      }
+  }
+  std::string text;
+  write(text, n_splits);
+  return text + splits + sums;
 }
 
-void SharedSearch::read(const std::string& text, std::vector<Found>& found) const {
+void SharedSearch::read(const std::string& text, std::vector<Findings>& found) const {
   Reader reader(text);
-  while (!reader.at_end()) {
+  const auto expect = [](bool holds) {
+    if (!holds) throw std::runtime_error("a shard speaks of another tree");
+  };
+  for (auto n_splits = reader.number<std::size_t>(); n_splits > 0; --n_splits) {
     const auto i = reader.number<std::size_t>(), place = reader.number<std::size_t>();
-    if (i >= found.size() || place >= found[i].size()) throw std::runtime_error("a shard speaks of another tree");
-    FoundSplit& one = found[i][place];
+    expect(i < found.size() && place < found[i].splits.size());
+    FoundSplit& one = found[i].splits[place];
     one.best = reader.number<BestCandidate>();
     for (auto* side : {&one.partition.left, &one.partition.right}) {
       side->clear();
       for (auto left = reader.number<std::size_t>(); left > 0; --left) side->push_back(reader.number<std::uint32_t>());
     }
+  }
+  while (!reader.at_end()) {
+    const auto i = reader.number<std::size_t>(), which = reader.number<std::size_t>();
+    expect(i < found.size() && which < 2);
+    LeftSums one{reader.number<std::int32_t>(), std::vector<std::int32_t>(terms_.layout().n_channels())};
+    for (std::int32_t& sum : one.sums) sum = reader.number<std::int32_t>();
+    found[i].left[which].push_back(std::move(one));
   }
 }
 

@@ -1,12 +1,13 @@
 // The best splits of a level's nodes by histograms (search/histogram_search.hpp), where the rows are in several shards.
 //
 // Each shard sums the histograms of its rows. The tiles of features are shared out: a shard gets the sums of its own
-// tiles from all others, searches them, and tells the others what it found. So each has the best split of every node,
-// and keeps the histograms of its tiles alone. A level takes three exchanges: the sums of nodes, histograms, and
-// splits.
+// tiles from all others, searches them, and tells the others what it found, with the sums of the left side of its best
+// split. So each has the best split of every node and the sums of its children, and keeps the histograms of its tiles
+// alone. A level takes two exchanges: histograms, and splits.
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/buffer.hpp"
@@ -30,7 +31,7 @@ class SharedSearch : public LevelSearch {
 
   void search_root(Node& root) override;
   void search_level(const std::vector<Family>& families) override;
-  void drop(Node& node) override { pool_.release(node.slot); }
+  void drop(Node& node) override;
 
  private:
   // A node whose histogram is summed from rows and, where its parent's is kept, the sibling that has the rest of it.
@@ -41,19 +42,32 @@ class SharedSearch : public LevelSearch {
   };
   using Jobs = std::vector<Job>;
   using Found = NodeSearches::Found;
+  // The sums of the rows that a split by this feature sends left, all channels.
+  struct LeftSums {
+    std::int32_t feature = -1;
+    std::vector<std::int32_t> sums;
+  };
+  // What is known of the two nodes of a job: their best splits, and the sums of those that shards take for the best.
+  struct Findings {
+    Found splits;
+    std::vector<LeftSums> left[2];
+  };
 
   std::size_t most_histograms() const;
   bool keeps_histogram(const Node& node) const;
   void sum_families(const std::vector<Family>& families);
+  void sum_left_rows(const std::vector<const Family*>& families);
   void plan(const Family& family, Jobs& jobs);
   void plan_alone(Node& node, Jobs& jobs);
   void run(const Jobs& jobs);
   void run_together(const Job* jobs, std::size_t n);
   void build(const Job* jobs, std::size_t n);
-  void search(const Job& job, std::int32_t* histogram, const Team& team, Found& found);
+  void search(const Job& job, std::int32_t* histogram, const Team& team, Findings& found);
   void search_tile(const Job& job, std::int32_t* histogram, std::size_t at, int thread, Found& found);
-  std::string written(const std::vector<Found>& found) const;
-  void read(const std::string& text, std::vector<Found>& found) const;
+  LeftSums sum_left(const FoundSplit& found, const TileHistograms& histograms) const;
+  void accept(Node& node, NodeSearches::Which which, Findings& found);
+  std::string written(const std::vector<Findings>& found) const;
+  void read(const std::string& text, std::vector<Findings>& found) const;
   // Calls body(i, team) for i < n: with all threads one after the other, or each by a thread of its own.
   template <class Body>
   void each(std::size_t n, Body&& body);
@@ -69,7 +83,8 @@ class SharedSearch : public LevelSearch {
   HistogramPool pool_;                          // of the tiles of this one
   std::vector<HistogramBuilder::Scratch> scratch_;
   std::vector<std::size_t> part_begin_;  // per shard: where its part of the histograms begins
-  Buffer<std::int32_t> parts_;
+  std::int32_t* parts_ = nullptr;
+  std::unordered_map<const Node*, std::vector<std::int32_t>> left_sums_;  // of nodes that can be split
 };
 
 }  // namespace polyleaf

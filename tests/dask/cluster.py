@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from distributed import Client, LocalCluster
+from distributed.utils import sync
 
 from polyleaf.dask.comms import run_on_workers
 from polyleaf.dask.messages import Deadlines
@@ -54,6 +55,11 @@ class Cluster:
         """What runs have left on workers: runs, tasks of the event loop, calls that wait for an answer."""
         found = run_on_workers(self.client, _left_behind, dict.fromkeys(addresses, ()), 10.0)
         return {address: what for address, what in found.items() if what}
+
+    def lose_scheduler(self) -> None:
+        """Close the scheduler alone."""
+        scheduler = self._scheduler.scheduler
+        sync(scheduler.loop, scheduler.close)
 
     def close(self) -> None:
         self.client.close()

@@ -224,6 +224,18 @@ def test_an_error_of_a_callback_comes_to_the_client(pair):
     assert pair.left_behind(list(pair.client.nthreads())) == {}
 
 
+def test_a_random_state_advances_once_a_fit(pair, tmp_path):
+    params = COMMON | {"subsample": 0.5}
+    state = np.random.RandomState(5)
+    model = DaskPolyleafRegressor(**params, random_state=np.random.RandomState(5))
+    for _ in range(2):
+        expected = PLAIN[DaskPolyleafRegressor](**params, random_state=state).fit(X, Y)
+        assert file_of(model.fit(array(X, 40), array(Y, 40)).to_local(), tmp_path) == file_of(
+            expected, tmp_path
+        )
+    assert model.random_state.randint(1 << 30) == state.randint(1 << 30)
+
+
 def test_two_fits_at_once(pair, tmp_path):
     files = {}
 
@@ -275,7 +287,8 @@ def test_ctrl_c_leaves_nothing_behind(pair, tmp_path):
     assert pair.left_behind(list(client.nthreads())) == {}
     waited_for(lambda: in_memory(client) <= before)
     waited_for(lambda: not any(client.processing().values()))
-    assert not hasattr(model, "n_features_in_")
+    plain = PolyleafRegressor(**COMMON | {"n_estimators": model.n_estimators_}).fit(X, Y)
+    np.testing.assert_array_equal(model.to_local().predict(X), plain.predict(X))  # the rounds done are kept
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,7 @@ import contextlib
 import os
 import secrets
 import signal
-import threading
 import time
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -49,40 +47,43 @@ def slower(number):
 
 
 class Fault:
-    """Does something to a worker after a round, once; notes the rounds, and which process called.
+    """Does something to a worker after a round, once, and notes the rounds; called by the client.
 
     Parameters
     ----------
-    folder : Path
-        Where the notes are.
-    pids : collection of int
-        Those of all workers.
+    cluster : Cluster
+        Of the workers.
     how : callable
-        Called with a pid; None: the client does it, and the training waits for that.
+        Called with the address and the pid of a worker.
     own : bool
-        Whether it is the worker of rank 0, which calls callbacks.
+        Whether it is the worker of rank 0, which waits for what callbacks say.
     """
 
-    def __init__(self, folder, pids, how, own):
-        self.folder, self.pids, self.how, self.own = folder, sorted(pids), how, own
+    def __init__(self, cluster, how, own):
+        self.cluster, self.how, self.own = cluster, how, own
+        self.rounds, self.victim = [], None
 
     def after_round(self, state):
-        with open(self.folder / "rounds", "a") as lines:
-            lines.write(f"{state.round} {os.getpid()}\n")
-        if state.round != AT or (self.folder / "victim").exists():
+        self.rounds.append(state.round)
+        if state.round != AT or self.victim is not None:
             return
-        mine = os.getpid()
-        victim = mine if self.own else next(pid for pid in self.pids if pid != mine)
-        (self.folder / "new").write_text(str(victim))
-        os.rename(self.folder / "new", self.folder / "victim")
-        if self.how is None:
-            waited_for((self.folder / "client").exists)
-            time.sleep(0.5)
-        else:
-            os.kill(victim, self.how)
+        ranks = {
+            key.rpartition("-")[2]: address
+            for address, keys in self.cluster.client.processing().items()
+            for key in keys
+            if key.startswith("polyleaf-rank")
+        }
+        address = ranks["0" if self.own else "1"]
+        self.victim = address, self.cluster.pid(address)
+        self.how(*self.victim)
 
-    def rounds(self):
-        return [int(line.split()[0]) for line in (self.folder / "rounds").read_text().splitlines()]
+
+def killed(address, pid):
+    os.kill(pid, signal.SIGKILL)
+
+
+def stopped(address, pid):
+    os.kill(pid, signal.SIGSTOP)
 
 
 def pids_of(cluster):
@@ -96,7 +97,7 @@ def fitted(params, callbacks, tables, evals):
 
 
 def assert_same_file(cluster, folder, fault, params=PARAMS):
-    """Compare the files of a fit with a fault and of a plain fit; the fault costs a round at most."""
+    """Compare the files of a fit with a fault and of a plain fit; callbacks see each round once."""
     rows = slice(0, 50)
     tables = (frame(TABLE, range(10, N, 10)), frame(TARGETS, [70]), array(WEIGHT, 50))
     others = TARGETS[::-1]  # targets of other rows: more rounds make them worse soon
@@ -108,29 +109,29 @@ def assert_same_file(cluster, folder, fault, params=PARAMS):
     )
     for name, model in (("local", local), ("plain", plain)):
         model.set_params(callbacks=None).save_model(folder / name)
-    assert (folder / "victim").exists()
+    assert fault.victim is not None
     assert (folder / "local").read_bytes() == (folder / "plain").read_bytes()
     assert local.evals_result_ == plain.evals_result_
     assert local.best_iteration_ == plain.best_iteration_
-    counts = Counter(fault.rounds())
-    assert sorted(counts) == list(range(len(plain.evals_result_["validation_0"]["rmse"])))
-    assert counts.total() <= len(counts) + 1, counts
+    assert fault.rounds == list(
+        range(len(plain.evals_result_["validation_0"]["rmse"]))
+    )  # each once, in order
     return local
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["rank 0", "another"])
 def test_a_worker_is_killed(cluster, tmp_path, own):
     cluster.grow_to(3)
-    fault = Fault(tmp_path, pids_of(cluster).values(), signal.SIGKILL, own)
+    fault = Fault(cluster, killed, own)
     assert_same_file(cluster, tmp_path, fault)
     left = pids_of(cluster)
-    assert int((tmp_path / "victim").read_text()) not in left.values()
+    assert fault.victim[1] not in left.values()
     assert cluster.left_behind(list(left)) == {}
 
 
 def test_early_stopping_goes_on_as_if_nothing_had_happened(cluster, tmp_path):
     cluster.grow_to(2)
-    fault = Fault(tmp_path, pids_of(cluster).values(), signal.SIGKILL, True)
+    fault = Fault(cluster, killed, True)
     params = PARAMS | {"n_estimators": 50, "early_stopping_rounds": 4}
     model = assert_same_file(cluster, tmp_path, fault, params)
     assert AT < model.n_estimators_ < 50
@@ -139,13 +140,13 @@ def test_early_stopping_goes_on_as_if_nothing_had_happened(cluster, tmp_path):
 @pytest.mark.parametrize("own", [True, False], ids=["rank 0", "another"])
 def test_a_worker_is_stopped(cluster, tmp_path, own):
     cluster.grow_to(3)
-    fault = Fault(tmp_path, pids_of(cluster).values(), signal.SIGSTOP, own)
+    fault = Fault(cluster, stopped, own)
     before = set(cluster.client.nthreads())
     try:
         assert_same_file(cluster, tmp_path, fault)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.kill(int((tmp_path / "victim").read_text()), signal.SIGCONT)
+        if fault.victim is not None:
+            os.kill(fault.victim[1], signal.SIGCONT)
     # It wakes up and finds that the others went on without it.
     waited_for(lambda: cluster.left_behind(list(before & set(cluster.client.nthreads()))) == {})
 
@@ -153,24 +154,16 @@ def test_a_worker_is_stopped(cluster, tmp_path, own):
 @pytest.mark.parametrize("own", [True, False], ids=["rank 0", "another"])
 def test_a_worker_is_retired(cluster, tmp_path, own):
     cluster.grow_to(3)
-    addresses = {pid: address for address, pid in pids_of(cluster).items()}
-    fault = Fault(tmp_path, addresses, None, own)
-
-    def retire():
-        waited_for((tmp_path / "victim").exists)
-        (tmp_path / "client").write_text("")
-        cluster.client.retire_workers([addresses[int((tmp_path / "victim").read_text())]])
-
-    thread = threading.Thread(target=retire)
-    thread.start()
+    fault = Fault(cluster, lambda address, pid: cluster.client.retire_workers([address]), own)
     assert_same_file(cluster, tmp_path, fault)
-    thread.join()
-    assert addresses[int((tmp_path / "victim").read_text())] not in cluster.client.nthreads()
+    assert fault.victim[0] not in cluster.client.nthreads()
     assert cluster.left_behind(list(cluster.client.nthreads())) == {}
 
 
 class DiesWhenRead:
-    """A callback; the first worker to read it dies of it, while rows are prepared."""
+    """A metric; the first worker to read it dies of it, while rows are prepared."""
+
+    __name__ = "none"
 
     def __init__(self, folder, pids):
         self.folder, self.pids = folder, sorted(pids)
@@ -182,17 +175,16 @@ class DiesWhenRead:
                 (self.folder / "dead").mkdir()
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    def after_round(self, state):
-        return False
+    def __call__(self, y, prediction):
+        return 0.0
 
 
 def test_a_worker_is_killed_while_rows_are_prepared(cluster, tmp_path):
     cluster.grow_to(3)
-    callbacks = [DiesWhenRead(tmp_path, pids_of(cluster).values())]
+    metric = DiesWhenRead(tmp_path, pids_of(cluster).values())
     params = {"n_estimators": 2, "min_samples_leaf": 3}
-    fitted(params, callbacks, (array(X, 10), array(Y, 30)), None).to_local().set_params(
-        callbacks=None
-    ).save_model(tmp_path / "local")
+    model = fitted(params | {"eval_metric": metric}, None, (array(X, 10), array(Y, 30)), None)
+    model.to_local().set_params(eval_metric=None).save_model(tmp_path / "local")
     assert (tmp_path / "dead").exists()
     PolyleafRegressor(**params).fit(X, Y).save_model(tmp_path / "plain")
     assert (tmp_path / "local").read_bytes() == (tmp_path / "plain").read_bytes()
@@ -204,7 +196,7 @@ def at_random(n_rows):
 
 def test_a_partition_that_comes_back_different_is_named(cluster, tmp_path):
     cluster.grow_to(3)
-    fault = Fault(tmp_path, pids_of(cluster).values(), signal.SIGKILL, False)
+    fault = Fault(cluster, killed, False)
     chunks = [da.from_delayed(dask.delayed(at_random, pure=False)(10), (10, 3), float) for _ in range(12)]
     params = {"n_estimators": 6, "min_samples_leaf": 3}
     with pytest.raises(Exception, match=r"partition \d+ of X"):
@@ -220,7 +212,7 @@ def test_data_that_cannot_come_back_are_named(cluster, tmp_path):
     cluster.grow_to(3)
     client = cluster.client
     pids = pids_of(cluster)
-    fault = Fault(tmp_path, pids.values(), signal.SIGKILL, False)
+    fault = Fault(cluster, killed, False)
     pieces = [
         client.scatter(X[low : low + 10], workers=[sorted(pids)[low // 10 % len(pids)]], hash=False)
         for low in range(0, N, 10)

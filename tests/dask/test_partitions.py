@@ -43,10 +43,13 @@ def frame_in_parts(values, cuts):
 def check(plan, wholes, client):
     seen = np.zeros(N_ROWS, dtype=int)
     assert plan.n_rows == N_ROWS
+    in_order = sorted((part for parts in plan.parts.values() for part in parts), key=lambda part: part.number)
+    ends = np.cumsum([part.n_rows for part in in_order])
+    end_of = {part.number: end for part, end in zip(in_order, ends, strict=True)}
     for address, parts in plan.parts.items():
-        assert [part.first_row for part in parts] == sorted(part.first_row for part in parts)
+        assert [part.number for part in parts] == sorted(part.number for part in parts)
         for part in parts:
-            rows = slice(part.first_row, part.first_row + part.n_rows)
+            rows = slice(end_of[part.number] - part.n_rows, end_of[part.number])
             seen[rows] += 1
             assert part.n_rows > 0
             assert set(part.tables) == set(wholes)

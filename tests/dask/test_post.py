@@ -20,6 +20,36 @@ pytestmark = [
 DEADLINES = Deadlines(beat=0.05, silence=0.5)
 
 
+class Pipe:
+    """A stream of a network."""
+
+    def __init__(self, network, to, n_messages):
+        self.network, self.to, self.left = network, to, n_messages
+        self.refusals = asyncio.Queue()
+
+    async def send(self, message):
+        await asyncio.sleep(0)
+        self.left -= 1
+        if self.left < 0:  # nobody says so to the sender
+            self.refusals.put_nowait(None)
+        elif not {self.to, message["sender"]} & self.network.silent:
+            reply = self.network.posts[self.to].answer(message)
+            if reply["status"] != "OK":
+                self.refusals.put_nowait(reply)
+
+    async def refusal(self):
+        reply = await self.refusals.get()
+        if reply is None:
+            raise OSError("reset by peer")
+        return reply
+
+    async def close(self):
+        self.abort()
+
+    def abort(self):
+        self.left = 0
+
+
 class Network:
     """Posts that call each other directly, and what is wrong between them.
 
@@ -32,16 +62,24 @@ class Network:
     breaks : int
         How many of the next answers get lost, with their connection.
     n_calls : int
-        Messages sent.
+        Messages sent, but for those by streams.
+    stream_messages : int
+        How many messages a stream carries before it breaks; the one after them is lost.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, stream_messages: int = 10**6) -> None:
         self.silent: set[int] = set()
         self.gone: set[int] = set()
         self.breaks = 0
         self.n_calls = 0
+        self.stream_messages = stream_messages
         names = [str(rank) for rank in range(size)]
-        self.posts = [Post("run", 1, rank, names, DEADLINES, self.call) for rank in range(size)]
+        self.posts = [Post("run", 1, rank, names, DEADLINES, self.call, self.connect) for rank in range(size)]
+
+    async def connect(self, address):
+        if self.stream_messages == 0 or int(address) in self.gone:
+            raise OSError("no way there")
+        return Pipe(self, int(address), self.stream_messages)
 
     async def call(self, address, message):
         self.n_calls += 1
@@ -73,21 +111,33 @@ class Network:
         return found
 
 
-def test_answers_that_get_lost_are_asked_for_again():
+@pytest.mark.parametrize("stream_messages", [0, 1, 2, 5])
+def test_what_gets_lost_is_sent_again(stream_messages):
     async def run():
-        network = Network(3)
+        network = Network(3, stream_messages)
         network.breaks = 5
-        found = await network.outcomes(0, 1, 2, n_exchanges=3)
-        assert found == [[b"%d>%d#2" % (sender, to) for sender in range(3)] for to in range(3)]
+        found = await network.outcomes(0, 1, 2, n_exchanges=9)
+        assert found == [[b"%d>%d#8" % (sender, to) for sender in range(3)] for to in range(3)]
+        assert network.n_calls >= 6 * 5
         assert [len(post.inbox) for post in network.posts] == [0, 0, 0]
 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("how", ["silent", "gone"])
-def test_a_rank_that_never_comes_is_lost_for_all(how):
+def test_nobody_waits_for_answers_to_small_parts():
     async def run():
-        network = Network(5)
+        network = Network(3)
+        await network.outcomes(0, 1, 2, n_exchanges=9)
+        assert network.n_calls == 6  # of those who end
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("stream_messages", [0, 10**6])
+@pytest.mark.parametrize("how", ["silent", "gone"])
+def test_a_rank_that_never_comes_is_lost_for_all(how, stream_messages):
+    async def run():
+        network = Network(5, stream_messages)
         getattr(network, how).add(3)
         for rank, error in enumerate(await network.outcomes(0, 1, 2, 4)):
             assert isinstance(error, PeerLost), rank
@@ -119,7 +169,7 @@ def test_a_rank_that_was_given_up_is_fenced_when_it_wakes_up():
         (error,) = await network.outcomes(1)
         assert isinstance(error, Fenced)
         network.posts[0].epoch = network.posts[2].epoch = 2
-        network.posts[1] = Post("run", 1, 1, ["0", "1", "2"], DEADLINES, network.call)
+        network.posts[1] = Post("run", 1, 1, ["0", "1", "2"], DEADLINES, network.call, network.connect)
         (error,) = await network.outcomes(1)
         assert isinstance(error, Fenced)
         assert "this is epoch 2, not 1" in str(error)

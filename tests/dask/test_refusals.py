@@ -162,6 +162,17 @@ def test_clients_that_cannot_train(cluster):
     cluster.client.sync(asynchronous)
 
 
+def test_a_row_at_fault_is_named_by_its_number_among_all(cluster):
+    weight = np.where(np.arange(N) < 10, 0.0, 1.0)
+    wrong = np.where(np.arange(N) == 85, -1.0, weight)
+    given = array(X, 40), array(np.where(np.arange(N) == 85, -3.0, np.abs(Y[:, 0])), 40)
+    place = r"in row 85 \(row 5 of partition 2\)"
+    with pytest.raises(ValueError, match=f"sample_weight must be finite and >= 0; got -1.0 {place}"):
+        DaskPolyleafRegressor(**COMMON).fit(*given, sample_weight=array(wrong, 40))
+    with pytest.raises(ValueError, match=f"y is -3.0 {place}"):
+        DaskPolyleafRegressor(**COMMON, objective="poisson").fit(*given, sample_weight=array(weight, 30))
+
+
 def test_no_client(monkeypatch):
     import distributed.client
 

@@ -332,6 +332,7 @@ PAGES = {
     "names of y": (target("names", ["a", "b"]), "distinct words"),
     "weights": (entry("weight_ndim", None), "'weight'"),
     "weights of cells": (entry("weight_ndim", 2), "weight"),
+    "cut points of nobody": (entry("is_like", "perhaps"), "is_like"),
     "a newer version": (entry("format_version", 99), "newer"),
 }
 ARRAYS = {

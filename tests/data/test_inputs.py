@@ -6,7 +6,9 @@ import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
-from polyleaf.data.inputs import check_features, check_weights, read_eval_sets, read_table, table_numbers
+from polyleaf.data.eval_sets import read_eval_sets
+from polyleaf.data.inputs import check_features, read_table, table_numbers
+from polyleaf.data.row_weights import check_weights
 from polyleaf.data.tables import text_columns
 
 pytestmark = pytest.mark.cpu_only("no model is trained")

@@ -169,7 +169,11 @@ def test_batches_of_another_form() -> None:
     refused("X: batch 1 is 1 elements; batches are", [(X, Y), (X,)], kind=TypeError)
     refused("X: batch 1 has 3 elements, but batch 0 has 2; all must have weights", [(X, Y), (X, Y, Y[:, 0])])
     refused("y is given twice: batch 0 of X has it; leave it out", [(X, Y)], Y)
-    refused("X: batch 0 is ndarray; batches are tuples", [X, X], Y, kind=TypeError)
+    refused("y has 300 row|y .*300 .*600|600", [X, X], Y)
+    refused("X: batch 0 is ndarray; batches are tuples", [X, X], None, kind=TypeError)
+    refused("y names columns, but batch 0 of X is ndarray, and no frame", [X, X], "a", kind=TypeError)
+    refused("y is given twice: batch 0 of X has it", [(X, Y)], "a")
+    refused("X of batch 0 has no column 'c'; it has 'a', 'b'", [TABLE[["a", "b"]]], "c")
     refused("sample_weight is given twice: batch 0 of X has it", [(X, Y, np.ones(N))], None, np.ones(N))
     refused("y of batch 1 has 5 row.*but its X has 300", [(X, Y), (X, Y[:5])])
     refused("the weight of batch 0 has 5 row", [(X, Y, np.ones(5))])
@@ -203,6 +207,19 @@ def test_batches_with_other_columns() -> None:
     infinite = X.copy()
     infinite[7, 1] = np.inf
     refused("X of batch 1 contains infinity.*row 7, column 1", [(X, Y), (infinite, Y)])
+
+
+def test_targets_and_weights_at_fault_are_named_by_their_row_among_all() -> None:
+    """Also where rows before them have no weight, or are in other batches."""
+    weight, price = np.ones(N), np.abs(Y[:, 0])
+    weight[:5], price[40] = 0.0, -1.0
+    table = PLAIN.set_column(2, "price", pa.array(price)).set_column(3, "w", pa.array(weight))
+    refused("y is -1.0 in row 40 of target", ds.dataset(table), "price", "w", objective="poisson")
+    batches = [(X[some], price[some], weight[some]) for some in np.split(np.arange(N), [7, 30])]
+    refused("y is -1.0 in row 40 of target", batches, objective="poisson")
+    weight[40] = np.nan
+    table = PLAIN.set_column(3, "w", pa.array(weight))
+    refused("got nan in row 40", ds.dataset(table), "price", "w")
 
 
 def test_an_error_in_the_batches_comes_through() -> None:
@@ -273,9 +290,8 @@ def test_a_query_that_fails_leaves_nothing() -> None:
 
 def test_other_methods_say_what_they_take(tmp_path: Path) -> None:
     model = PolyleafRegressor(**SMALL).fit(cut([X, Y], [10]))
-    with pytest.raises(TypeError, match=r"X: 'file.parquet' is read from files by fit, predict and"):
-        model.apply("file.parquet")
-    with pytest.raises(TypeError, match=r"X: <pyarrow.*Dataset.* is read from files by fit, predict"):
-        model.score(ds.dataset(PLAIN), Y)
-    with pytest.raises(TypeError, match="polars LazyFrame"):
-        next(model.staged_predict(pl.LazyFrame({"a": [1.0], "b": [1.0]})))
+    for source in ("file.parquet", ds.dataset(PLAIN), pl.LazyFrame({"a": [1.0], "b": [1.0]}), [X, X]):
+        with pytest.raises(ValueError, match=r"staged_predict\(\) does not go with an X read from.*n_rounds"):
+            next(model.staged_predict(source))
+    paths = Batches(lambda: iter([("file.parquet", Y)]))
+    refused("X of batch 0: 'file.parquet' would have to be read from files", paths, kind=TypeError)

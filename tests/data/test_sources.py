@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
-from polyleaf.data import memory
 from streams import (
     ARROW,
     FEATURES,
@@ -35,13 +34,10 @@ from streams import (
 
 pl = pytest.importorskip("polars")
 
-pytestmark = pytest.mark.cpu_only("a streamed table is coded by the CPU")
-
-
-@pytest.fixture(autouse=True)
-def small_panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A panel is one column, or two."""
-    monkeypatch.setattr(memory, "LEAST_PANEL_BYTES", 1)
+pytestmark = [
+    pytest.mark.cpu_only("a streamed table is coded by the CPU"),
+    pytest.mark.usefixtures("small_panels"),
+]
 
 
 @pytest.fixture(autouse=True)

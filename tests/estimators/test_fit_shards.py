@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parts import file_of, fit_parts
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.callbacks import LearningRateSchedule
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.estimators.shards import fit_shard, prepare_shard, train_shard
 from polyleaf.metrics import rmse_per_output
-from polyleaf.model.file import write_model
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
 from polyleaf.peers.pieces import Pieces
@@ -45,11 +45,23 @@ CASES = {
     "gaps and weights": (PolyleafRegressor(eval_metric="mae"), GAPS, WEIGHT),
     "cells": (PolyleafRegressor(), TARGETS, np.column_stack([WEIGHT, WEIGHT + 1, np.ones(N)])),
     "median": (PolyleafRegressor(objective="absolute_error"), GAPS, None),
+    "quantiles": (PolyleafRegressor(objective="quantile", quantile_levels=[0.1, 0.5]), TARGETS, WEIGHT),
     "huber": (PolyleafRegressor(objective="huber"), TARGETS, WEIGHT),
     "classes": (PolyleafClassifier(eval_metric=["auc", "log_loss"]), CLASSES, None),
     "balanced": (PolyleafClassifier(class_weight="balanced"), CLASSES, WEIGHT),
     "two classes": (PolyleafClassifier(), CLASSES == "mid", None),
-    "labels": (PolyleafClassifier(eval_metric="psp@2"), (TARGETS > 0.5).astype(int), None),
+    "labels": (
+        PolyleafClassifier(eval_metric=["psp@2", "f1_macro", "log_loss_per_target"]),
+        (TARGETS > 0.5).astype(int),
+        None,
+    ),
+    "observed labels": (
+        PolyleafClassifier(eval_metric=["f1_micro", "auc_per_target"]),
+        (TARGETS > 0.5).astype(float).where(RNG.random(Y.shape) > 0.3),
+        None,
+    ),
+    "f1 of classes": (PolyleafClassifier(eval_metric=["f1_macro", "f1_micro", "psp@1"]), CLASSES, WEIGHT),
+    "each target": (PolyleafRegressor(eval_metric=["mae_per_target", "r2_per_target"]), GAPS, None),
     "sample": (PolyleafRegressor(subsample=0.5, colsample_bytree=0.7, random_state=3), TARGETS, WEIGHT),
     "sketch": (PolyleafClassifier(sketch="top_outputs", sketch_size=2), CLASSES, None),
     "monotone": (PolyleafRegressor(monotone_constraints={"a": 1}), TARGETS, None),
@@ -68,11 +80,6 @@ def taken(values, rows):
     if values is None:
         return None
     return values.iloc[rows] if hasattr(values, "iloc") else values[rows]
-
-
-def file_of(path, model):
-    write_model(path, model)
-    return path.read_bytes()
 
 
 def assert_same_file(folder, name, cuts, owner, n_shards, **changes):
@@ -161,9 +168,7 @@ def test_an_error_of_a_callback_ends_all_shards(tmp_path):
 
 def test_errors_name_what_is_wrong_wherever_it_is():
     def fit(exchange, X, y, **params):
-        pieces = Pieces(Collectives(exchange), (exchange.rank,), (len(X[exchange.rank]),))
-        given = EvalInput("t", X[exchange.rank], y[exchange.rank], None, "X", "y", "w", pieces)
-        return fit_shard(PolyleafRegressor(n_estimators=1, **params), given, [], 1)
+        return fit_parts(exchange, PolyleafRegressor(n_estimators=1, **params), X, y)
 
     one, y = TABLE[["a", "b"]], Y[:, 0]
     cases = (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyleaf import _core
-from polyleaf.data.inputs import search_infinity
+from polyleaf.data.infinities import search_infinity
 from polyleaf.gpu.binning import check_table, column_parts, distinct_values, real_type
 
 pytestmark = pytest.mark.cpu_only("what it tests has NumPy arrays")

@@ -12,11 +12,11 @@ from growing import NAMES, settings, task
 from oracle import Problem, grow_tree, renew_values, weighted_quantile
 from polyleaf import PolyleafRegressor
 from polyleaf.data.binning import bin_table
+from polyleaf.data.sums import column_quantiles, weighted_mean
 from polyleaf.growth.contract import Renewal
 from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample
 from polyleaf.growth.tree import Tree
-from polyleaf.losses.weighted import weighted_mean, weighted_quantiles
 from problems import random_problem
 
 
@@ -144,13 +144,13 @@ def test_weighted_quantile_is_the_oracles_and_numpys():
         values = np.rint(rng.normal(size=n) * rng.choice([2, 100]))
         weight = rng.integers(0, 4, size=n).astype(np.float64)
         level = float(rng.choice([0.05, 0.1, 0.25, 1 / 3, 0.5, 0.75, 0.95]))
-        found = weighted_quantiles(values[:, None], weight, np.array([level]))[0]
+        found = column_quantiles(values[:, None], weight, np.array([level]))[0]
         assert found == weighted_quantile(values, weight, level)
         repeated = np.repeat(values, weight.astype(int))
         if len(repeated) > 0:
             assert found == np.quantile(repeated, level, method="averaged_inverted_cdf")
         cells = np.column_stack([weight, weight[::-1]])
-        both = weighted_quantiles(np.column_stack([values, values[::-1]]), cells, np.array([level, level]))
+        both = column_quantiles(np.column_stack([values, values[::-1]]), cells, np.array([level, level]))
         assert both.tolist() == [found, found]
 
 

@@ -18,7 +18,8 @@ import scipy.sparse
 
 from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv
 from polyleaf.callbacks import Checkpoint, EarlyStopping
-from polyleaf.data.inputs import EvalInput, table_numbers
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import table_numbers
 from polyleaf.data.tables import Table
 from polyleaf.estimators.shards import fit_shard
 from polyleaf.gpu import runtime
@@ -212,8 +213,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     ),
     "shards, sparse X": in_shards(PolyleafRegressor(), TARGETS, scipy.sparse.csr_array(X)),
     "shards, wide weights": in_shards(PolyleafRegressor(), weight=np.geomspace(1, 1e12, 60)),
-    "shards, going on": in_shards(PolyleafRegressor(warm_start=True).fit(X, TARGETS)),
-    "shards, Checkpoint": in_shards(PolyleafRegressor(callbacks=[Checkpoint("file")])),
     "shards, callable objective": in_shards(PolyleafRegressor(objective=lambda y, raw: (raw - y, 1.0))),
     "cuda, many bins": regressor(device="cuda", max_bins=256),
     "CuPy X, cpu": lambda: fitted("targets").predict(OnDevice()),
@@ -227,6 +226,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "sparse predictions, not labels": lambda: fitted("classes").predict(X, sparse=True),
     "out, as_frame": lambda: fitted("targets").predict(X, out="file", as_frame=True),
     "out, sparse predictions": lambda: fitted("sparse labels").predict(X, out="file", sparse=True),
+    "stages, streamed X": lambda: fitted("targets").staged_predict([X, X]),
     "as_labels, no top_k": lambda: fitted("classes").predict(X, as_labels=True),
     "sparse predictions, top_k": lambda: fitted("sparse labels").predict(X, sparse=True, top_k=2),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),

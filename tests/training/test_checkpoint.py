@@ -1,10 +1,12 @@
 """A resumed run has the bits of an unbroken one, and a checkpoint of another run is refused."""
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from forgery import forge
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
 from polyleaf.callbacks import Checkpoint, EarlyStopping, LearningRateSchedule
 from polyleaf.model.checkpoint import describe_data, describe_params
-from polyleaf.model.file import read_model
+from polyleaf.model.file import read_model, write_model
 from training_cases import CASES, CLASSES, LABELS, SAMPLED, TARGETS, WEIGHT, X, assert_same_model
 
 ROUNDS = 7
@@ -506,3 +508,22 @@ def test_a_checkpoint_does_not_replace_a_fifo(path):
     assert path.is_fifo()
     with pytest.raises(ValueError, match="is a FIFO"):
         CASES["regression"].make().fit(X, TARGETS, resume=path)
+
+
+def test_digests_of_earlier_builds_are_understood(path):
+    """They are of all rows in one stream."""
+    case = CASES["weights"]
+    broken_off(case, path, 3)
+    model = read_model(path)
+    kept = case.weight > 0
+    arrays = {"X": X[kept], "y": case.y[kept], "sample_weight": case.weight[kept]}
+    data = {}
+    for name, entry in model.checkpoint.data.items():
+        values = arrays[name].astype(entry["dtype"]).reshape(entry["shape"])
+        digest = hashlib.blake2b(values.tobytes(), digest_size=16).hexdigest()
+        data[name] = entry | {"digest": digest}
+    write_model(path, replace(model, checkpoint=replace(model.checkpoint, data=data)))
+    with pytest.raises(ValueError, match="other data: X holds other values"):
+        case.make(n_estimators=ROUNDS).fit(changed(X, (7, 1)), case.y, case.weight, resume=path)
+    resumed = case.make(n_estimators=ROUNDS).fit(X, case.y, case.weight, resume=path)
+    assert_same_model(resumed, case.make(n_estimators=ROUNDS).fit(X, case.y, case.weight))

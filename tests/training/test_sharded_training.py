@@ -7,7 +7,7 @@ from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.data import memory
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.memory import Savings
 from polyleaf.data.weights import Weights
 from polyleaf.estimators.problem import read_problem, training_rows

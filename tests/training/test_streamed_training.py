@@ -19,7 +19,6 @@ from pairs import KINDS as KINDS_OF_TARGETS
 from pairs import case_of, fitted, refusals
 from polyleaf import PolyleafClassifier, PolyleafRegressor
 from polyleaf.callbacks import Checkpoint
-from polyleaf.data import memory
 from streams import (
     ARROW,
     CATEGORIES,
@@ -36,13 +35,10 @@ from streams import (
 
 pl = pytest.importorskip("polars")
 
-pytestmark = pytest.mark.cpu_only("a streamed table is coded by the CPU")
-
-
-@pytest.fixture(autouse=True)
-def small_panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A panel is one column, or two."""
-    monkeypatch.setattr(memory, "LEAST_PANEL_BYTES", 1)
+pytestmark = [
+    pytest.mark.cpu_only("a streamed table is coded by the CPU"),
+    pytest.mark.usefixtures("small_panels"),
+]
 
 
 def test_going_on(tmp_path: Path) -> None:

@@ -5,23 +5,24 @@ those of its P2P shuffle do: no port of our own, and TLS where the cluster has i
 
 Tested with dask and distributed 2026.8.0, and with 2025.7.0: ``Worker.handlers``, ``Worker.plugin_add``,
 ``Worker.plugins``, ``Worker.rpc.connect`` and ``reuse``, ``distributed.core.send_recv``,
-``distributed.utils.sync``, ``Worker.state.tasks``, ``Client._run``, ``Scheduler.identity``,
-``Scheduler.remove_worker``.
+``Worker.loop.asyncio_loop``, ``Worker.state.tasks``, ``Client._run``, ``distributed.client._wait``,
+``Scheduler.broadcast``, ``Scheduler.identity``, ``Scheduler.remove_worker``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from distributed import Client, Worker, get_worker, secede
+from distributed import Client, Future, Worker, get_worker, secede
+from distributed.client import _wait
 from distributed.core import send_recv
 from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.protocol import to_serialize
-from distributed.utils import sync
 
+from polyleaf.dask import streams
 from polyleaf.dask.messages import Message, Reply, read_reply
 from polyleaf.peers.exchange import Received
 
@@ -29,6 +30,7 @@ Result = TypeVar("Result")
 
 _PLUGIN = "polyleaf-messages"
 _OPERATION = "polyleaf_message"
+_LINE = "polyleaf_line"
 # Below this a part travels inside of the message; above, beside it and without a copy.
 _INSIDE_BYTES = 4096
 _CONNECT_SECONDS = 2.0
@@ -40,7 +42,7 @@ class MessagePlugin(WorkerPlugin):  # type: ignore[misc]
     Parameters
     ----------
     desk : object
-        Has ``answer(message) -> Reply`` and ``close()``.
+        Has ``answer(message) -> Reply``, ``take(run, epoch, n_heard, answer) -> reports`` and ``close()``.
     """
 
     def __init__(self, desk: Any) -> None:
@@ -49,6 +51,8 @@ class MessagePlugin(WorkerPlugin):  # type: ignore[misc]
     def setup(self, worker: Worker) -> None:
         """Take messages from now on."""
         worker.handlers[_OPERATION] = self._receive
+        worker.handlers[streams.OPERATION] = self._take_part
+        worker.handlers[_LINE] = self._take
 
     async def teardown(self, worker: Worker) -> None:
         """The worker closes: say so to others while there are connections. Who still asks gets an answer."""
@@ -58,6 +62,12 @@ class MessagePlugin(WorkerPlugin):  # type: ignore[misc]
         if data is not None:
             message["data"] = data.data if isinstance(data, np.ndarray) else data
         return self.desk.answer(message)  # type: ignore[no-any-return]
+
+    async def _take_part(self, comm: Any, message: Message) -> None:
+        await streams.take(comm, message, self.desk)
+
+    async def _take(self, run: str, epoch: int, n_heard: int, answer: bytes) -> dict[str, Any]:
+        return {"status": "OK", "reports": await self.desk.take(run, epoch, n_heard, answer)}
 
 
 async def desk_of(worker: Worker, make: Callable[[], Any]) -> Any:
@@ -120,8 +130,12 @@ def own_worker() -> Worker:
 
 def on_loop(worker: Worker, function: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
     """Call a coroutine function in the event loop of a worker, and wait, in a task's thread."""
-    result: Result = sync(worker.loop, function, *arguments)
-    return result
+    loop: asyncio.AbstractEventLoop = worker.loop.asyncio_loop
+
+    async def called() -> Result:
+        return await function(*arguments)
+
+    return asyncio.run_coroutine_threadsafe(called(), loop).result()
 
 
 def cancellation_of_own_task(worker: Worker) -> Callable[[], bool]:
@@ -161,6 +175,28 @@ def _outcome(running: asyncio.Future[dict[str, Any]], address: str, seconds: flo
         return TimeoutError(f"no answer for {seconds:.3g} seconds")
     error = running.exception()
     return error if error is not None else running.result()[address]
+
+
+async def call_line(
+    client: Client, address: str, run: str, epoch: int, n_heard: int, answer: bytes
+) -> list[bytes]:
+    """Answer the line of a rank, and wait for the next reports. Runs in the client's event loop."""
+    message = {"op": _LINE, "run": run, "epoch": epoch, "n_heard": n_heard, "answer": answer}
+    replies = await client.scheduler.broadcast(msg=message, workers=[address], on_error="return_pickle")
+    reply = replies.get(address)
+    if not isinstance(reply, dict) or "reports" not in reply:
+        raise OSError(f"no report of {address}")
+    return list(reply["reports"])
+
+
+async def first_of(pending: Sequence[Future], other: asyncio.Future[Any] | None, seconds: float) -> None:
+    """Wait until one of some futures of a client, or another one, is done. Runs in its event loop."""
+    waiting = asyncio.ensure_future(_wait(pending, timeout=None, return_when="FIRST_COMPLETED"))
+    try:
+        both = {waiting} if other is None else {waiting, other}
+        await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
 
 
 def last_seen(client: Client) -> dict[str, float]:

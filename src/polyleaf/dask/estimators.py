@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from asyncio import CancelledError
 from dataclasses import fields
 from typing import Any, ClassVar, Self
 
@@ -12,14 +14,17 @@ from scipy.sparse import issparse
 
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.prediction import lazy_prediction
+from polyleaf.dask.rounds import ClientRounds, runs_on_workers
 from polyleaf.dask.tables import ClusterRows
 from polyleaf.dask.training import fit_on_cluster
-from polyleaf.data.inputs import read_eval_sets
+from polyleaf.data.eval_sets import read_eval_sets
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.estimators.shards import check_shards
+from polyleaf.files.written_file import checked_target
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
+from polyleaf.training.callbacks import Checkpoint
 
 
 def deadlines_of_config() -> Deadlines:
@@ -33,12 +38,17 @@ def deadlines_of_config() -> Deadlines:
 
 
 def _fit(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, eval_sample_weight: Any, client: Any
+    estimator: Any, tables: dict[str, Any], eval_set: Any, eval_sample_weight: Any, client: Any, start: Any
 ) -> None:
     """Train a plain estimator on a cluster, and make it a fitted one."""
     sets = read_eval_sets(eval_set, eval_sample_weight)
-    check_shards(estimator, len(sets))
-    tables = {"X": X, "y": y} | ({} if sample_weight is None else {"weight": sample_weight})
+    callbacks = check_shards(estimator, len(sets))
+    params = estimator.get_params(deep=False)
+    if start is not None and start.source == "resume":
+        start.note.check_params(params, estimator._kind)
+    for one in callbacks:
+        if isinstance(one, Checkpoint):
+            checked_target(one.path)
     training = ClusterRows("training", "X", "y", "sample_weight", tables)
     evals = []
     for given in sets:
@@ -47,12 +57,32 @@ def _fit(
     client = get_client() if client is None else client
     if not isinstance(client, Client):
         raise TypeError(f"client is a {type(client).__name__}, not a distributed.Client")
-    if issparse(X._meta):
+    if issparse(tables["X"]._meta):
         check(Situation(shards=True, table="sparse"))
-    check(Situation(shards=True, sparse_labels=issparse(y._meta)))
-    saved = fit_on_cluster(client, estimator, training, evals, deadlines_of_config())
-    estimator._take(saved.fitted)
+    check(Situation(shards=True, sparse_labels=issparse(tables["y"]._meta)))
+    # What is called here stays here: it need not be a thing that can be sent.
+    on_workers = [one for one in params["callbacks"] or () if runs_on_workers(one)]
+    sent = type(estimator)(**params | {"callbacks": on_workers or None, "verbose": 0})
+    rounds, deadlines = ClientRounds(estimator._kind, params, callbacks, start), deadlines_of_config()
+    scheduler = client.scheduler.address
+
+    def work() -> None:
+        try:
+            fit_on_cluster(client, sent, training, evals, deadlines, rounds)
+        except (OSError, RuntimeError, CancelledError) as error:
+            if client.status == "running":
+                raise
+            raise ConnectionError(
+                f"the scheduler at {scheduler} was lost after {len(rounds)} rounds. Where there is a "
+                "Checkpoint, it has them: fit(..., resume=path) goes on, on any cluster or on none."
+            ) from error
+
+    fitted, error = rounds.followed(work)
+    estimator._take(fitted)
+    estimator._seed = rounds.seed
     estimator._loaded = False
+    if error is not None:
+        raise error
 
 
 class _OnCluster:
@@ -68,9 +98,14 @@ class _OnCluster:
         *,
         eval_set: Any = None,
         eval_sample_weight: Any = None,
+        init_model: Any = None,
+        resume: str | os.PathLike[str] | None = None,
         client: Client | None = None,
     ) -> Self:
         """Train on the workers that hold the partitions of X.
+
+        Callbacks are called in this process: it shows the progress bar and writes checkpoints. After Ctrl-C
+        or an error of a callback the rounds done are kept, as in the plain estimator.
 
         Parameters
         ----------
@@ -82,6 +117,9 @@ class _OnCluster:
             Weights of rows or cells.
         eval_set, eval_sample_weight
             As in the plain estimator, of Dask tables.
+        init_model, resume
+            As in the plain estimator. A checkpoint of a plain fit on the same rows goes on here, and one of
+            this fit goes on there.
         client : distributed.Client, default=None
             Of the cluster; None: the present one.
 
@@ -89,7 +127,10 @@ class _OnCluster:
         -------
         self
         """
-        _fit(self, X, y, sample_weight, eval_set, eval_sample_weight, client)
+        plain: Any = self
+        tables = {"X": X, "y": y} | ({} if sample_weight is None else {"weight": sample_weight})
+        start = plain._start(init_model, resume)
+        _fit(self, tables, eval_set, eval_sample_weight, client, start)
         return self
 
     def predict(self, X: Any, *, n_rounds: int | None = None) -> Any:

@@ -15,6 +15,7 @@ import cloudpickle
 from distributed import Client, Future, wait
 
 from polyleaf.dask.comms import last_seen, run_on_workers
+from polyleaf.dask.line import Listener
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank, abort_run, forget_run, open_run, run_rank
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
@@ -65,7 +66,12 @@ class Run:
         self._on_living(forget_run, self._visited, self.id)
         self._visited.clear()
 
-    def launch(self, function: Callable[[Rank, Any], Any], shards: Mapping[str, Any]) -> Any:
+    def launch(
+        self,
+        function: Callable[[Rank, Any], Any],
+        shards: Mapping[str, Any],
+        hear: Callable[[bytes], bytes] | None = None,
+    ) -> Any:
         """Call ``function(rank, shard)`` on every worker at once; return what rank 0 returns.
 
         Parameters
@@ -75,6 +81,9 @@ class Run:
         shards : mapping of str to anything
             What each worker gets, by address; ranks are in this order. Futures in lists and dicts come as
             their values; those that lie on the worker are not moved.
+        hear : callable (bytes) -> bytes, optional
+            Called here, in this thread, with what rank 0 says by ``rank.client``; returns the answer. Its
+            errors end the launch.
 
         Raises
         ------
@@ -90,6 +99,7 @@ class Run:
         self._visited.update(addresses)
         self._lost -= set(addresses)
         futures: list[Future] = []
+        listener = None if hear is None else Listener(self.client, addresses[0], self.id, self.epoch, hear)
         try:
             self._open(addresses)
             # As bytes: a worker that cannot read it where Dask reads tasks would die of it.
@@ -108,7 +118,7 @@ class Run:
                     retries=0,
                 )
                 futures.append(future)
-            self._watch(futures, addresses)
+            self._watch(futures, addresses, listener)
             return futures[0].result()
         except BaseException as error:
             news: ExchangeError = Stopped(f"the client stopped the run ({type(error).__name__}: {error})")
@@ -119,6 +129,9 @@ class Run:
             self._await_end(futures, addresses)
             self.client.cancel(futures, force=True)
             raise
+        finally:
+            if listener is not None:
+                listener.close()
 
     def _open(self, addresses: Sequence[str]) -> None:
         arguments = {
@@ -137,13 +150,13 @@ class Run:
                     f"the worker at {address} has polyleaf {result}, this process {version('polyleaf')}"
                 )
 
-    def _watch(self, futures: Sequence[Future], addresses: Sequence[str]) -> None:
+    def _watch(self, futures: Sequence[Future], addresses: Sequence[str], listener: Listener | None) -> None:
         """Wait until all ranks have ended. Raise the first error; look after workers that nobody watches."""
         seen: dict[str, float] = {}
         silent = dict.fromkeys(addresses, 0)  # in beats
         n_ended = 0
         while True:
-            ended = self._ended(futures)
+            ended = self._ended(futures, listener)
             beats = int(len(ended) == n_ended)
             n_ended = len(ended)
             failed = [future for future in ended if future.status != "finished"]
@@ -164,10 +177,12 @@ class Run:
                     raise PeerLost(rank, address, "the scheduler hears nothing of it")
             seen = now
 
-    def _ended(self, futures: Sequence[Future]) -> list[Future]:
+    def _ended(self, futures: Sequence[Future], listener: Listener | None = None) -> list[Future]:
         """Return the futures that are done, after a beat or when another one is."""
         pending = [future for future in futures if not future.done()]
-        if pending:
+        if pending and listener is not None:
+            listener.listen(pending, self.deadlines.beat)
+        elif pending:
             with contextlib.suppress(TimeoutError):
                 wait(pending, timeout=self.deadlines.beat, return_when="FIRST_COMPLETED")
         return [future for future in futures if future.done()]

@@ -24,8 +24,6 @@ class Part:
     ----------
     number : int
         Of the partition of the first table, from 0; those without rows are counted and left out.
-    first_row : int
-        Where its rows begin in the whole.
     n_rows : int
         How many there are.
     tables : dict of str to Future
@@ -33,7 +31,6 @@ class Part:
     """
 
     number: int
-    first_row: int
     n_rows: int
     tables: dict[str, Future]
 
@@ -56,10 +53,7 @@ class Plan:
     def shards(self) -> dict[str, list[dict[str, Any]]]:
         """Return what `Run.launch` is given: functions get the fields of parts, with tables for futures."""
         return {
-            address: [
-                {"number": one.number, "first_row": one.first_row, "n_rows": one.n_rows, "tables": one.tables}
-                for one in parts
-            ]
+            address: [{"number": one.number, "n_rows": one.n_rows, "tables": one.tables} for one in parts]
             for address, parts in self.parts.items()
         }
 
@@ -121,7 +115,7 @@ def place(client: Client, tables: Mapping[str, Any], workers: Sequence[str] | No
         of_tables = {first: futures[first][number]}
         for name in others:
             of_tables[name] = _rows(client, futures[name], lengths[name], start, stop, address)
-        parts.setdefault(address, []).append(Part(number, start, stop - start, of_tables))
+        parts.setdefault(address, []).append(Part(number, stop - start, of_tables))
     return Plan(n_rows, parts)
 
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from polyleaf.dask.inbox import Inbox
 from polyleaf.dask.messages import (
@@ -21,13 +22,17 @@ from polyleaf.dask.messages import (
     failure_of,
     refused,
 )
+from polyleaf.dask.small_parts import OneWay, SmallParts
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Received, Stopped
 
 # A part may take this much longer than a plain answer: bytes per second of a slow network.
 _SLOWEST = 10e6
 _LONGEST_REASON = 2000
+# Up to here a part is copied, and nobody waits for the word that it has arrived.
+_COPIED_BYTES = 1 << 16
 
 Call = Callable[[str, Message], Awaitable[Reply]]
+Connect = Callable[[str], Awaitable[OneWay]]
 
 
 class Post:
@@ -47,6 +52,8 @@ class Post:
         How long to wait.
     call : callable (address, message) -> awaitable reply
         Carries a message. Raises OSError where that fails, ConnectionRefusedError where nobody listens.
+    connect : callable (address) -> awaitable stream
+        Opens a way for small parts. Raises OSError where that fails.
 
     Attributes
     ----------
@@ -55,7 +62,14 @@ class Post:
     """
 
     def __init__(
-        self, run: str, epoch: int, rank: int, addresses: Sequence[str], deadlines: Deadlines, call: Call
+        self,
+        run: str,
+        epoch: int,
+        rank: int,
+        addresses: Sequence[str],
+        deadlines: Deadlines,
+        call: Call,
+        connect: Connect,
     ) -> None:
         self.run = run
         self.epoch = epoch
@@ -68,6 +82,7 @@ class Post:
         self._n_exchanges = 0
         self._watching: list[asyncio.Task[None]] = []
         self._notices: set[asyncio.Task[None]] = set()
+        self._streams = {other: self._stream_to(other, connect) for other in self._others()}
 
     @property
     def size(self) -> int:
@@ -88,21 +103,28 @@ class Post:
             raise self.inbox.failure
         sequence = self._n_exchanges
         self._n_exchanges += 1
-        collecting = asyncio.create_task(self.inbox.collect(sequence))
-        # Everybody begins with another receiver.
-        sending = [
-            asyncio.create_task(self._send_part(other, sequence, parts[other])) for other in self._others()
-        ]
+        sending: list[asyncio.Task[Any]] = []
+        for other in self._others():  # everybody begins with another receiver
+            part = parts[other]
+            if len(part) > _COPIED_BYTES:
+                sending.append(asyncio.create_task(self._send_part(other, sequence, part)))
+            else:
+                self._streams[other].send(sequence, bytes(part))
         try:
-            await asyncio.gather(collecting, *sending)
+            if sending:
+                collecting = asyncio.create_task(self.inbox.collect(sequence))
+                sending.append(collecting)
+                await asyncio.gather(*sending)
+                received = collecting.result()
+            else:
+                received = await self.inbox.collect(sequence)
         except ExchangeError as error:
             self.fail(error)
             assert self.inbox.failure is not None
             raise self.inbox.failure from None
         finally:
-            for task in (collecting, *sending):
+            for task in sending:
                 task.cancel()
-        received = collecting.result()
         return [parts[self.rank] if one == self.rank else received[one] for one in range(self.size)]
 
     def answer(self, message: Message) -> Reply:
@@ -142,6 +164,11 @@ class Post:
             self._tell(self._others(), "ended", sequence=self._n_exchanges)
         for watching in self._watching:
             watching.cancel()
+        for stream in self._streams.values():
+            if self.inbox.failure is None:
+                await stream.end(self.deadlines.silence)
+            else:
+                stream.stop()
         if self._notices:  # those to a rank that is silent go on for a while
             await asyncio.wait(self._notices, timeout=self.deadlines.beat)
         self.over.set()
@@ -153,11 +180,26 @@ class Post:
     def _message(self, kind: Kind) -> Message:
         return {"run": self.run, "epoch": self.epoch, "sender": self.rank, "kind": kind}
 
-    async def _send_part(self, other: int, sequence: int, part: memoryview) -> None:
+    def _part(self, sequence: int, part: Received) -> Message:
         message = self._message("part")
         message["sequence"] = sequence
         message["data"] = part
-        self._heed(other, await self._reach(other, message))
+        return message
+
+    async def _send_part(self, other: int, sequence: int, part: Received) -> None:
+        self._heed(other, await self._reach(other, self._part(sequence, part)))
+
+    def _stream_to(self, other: int, connect: Connect) -> SmallParts:
+        async def call(message: Message) -> None:
+            self._heed(other, await self._reach(other, message))
+
+        return SmallParts(
+            lambda: connect(self.addresses[other]),
+            self._part,
+            call,
+            lambda reply: self._heed(other, reply),
+            self.fail,
+        )
 
     def _heed(self, other: int, reply: Reply) -> None:
         """Raise what a refusal means."""

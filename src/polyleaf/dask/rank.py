@@ -12,8 +12,10 @@ from typing import Any
 from distributed import Worker
 
 from polyleaf.dask.comms import call, cancellation_of_own_task, desk_of, on_loop, own_worker
+from polyleaf.dask.line import ClientLine, Line
 from polyleaf.dask.messages import Deadlines, Message, Reply, refused
 from polyleaf.dask.post import Post
+from polyleaf.dask.streams import Stream, open_stream
 from polyleaf.peers.exchange import (
     Buffer,
     Exchange,
@@ -37,11 +39,14 @@ class Rank:
         Threads of this worker, whatever OMP_NUM_THREADS says.
     kept : dict
         What this run keeps on this worker from one launch to the next; empty in the first one.
+    client : ClientLine
+        What the first rank says to the client.
     """
 
     exchange: Exchange
     n_threads: int
     kept: dict[str, Any]
+    client: ClientLine
 
 
 class DaskExchange:
@@ -79,12 +84,15 @@ class Visit:
     ----------
     post : Post
         The messages of its present epoch.
+    line : Line
+        What the client hears of it.
     kept : dict
         What it keeps here between epochs.
     """
 
     def __init__(self) -> None:
         self.post: Post | None = None
+        self.line: Line | None = None
         self.kept: dict[str, Any] = {}
         self.begun = False
         self._expiry: asyncio.TimerHandle | None = None
@@ -114,6 +122,13 @@ class Desk:
             return refused(f"its worker knows nothing of run {message['run']}", late=True)
         return visit.post.answer(message)
 
+    async def take(self, run: str, epoch: int, n_heard: int, answer: bytes) -> list[bytes]:
+        """Return what the rank of a run has to say to the client; see `Line.take`."""
+        visit = self.visits.get(run)
+        if visit is None or visit.post is None or visit.line is None or visit.post.epoch != epoch:
+            return []
+        return await visit.line.take(n_heard, answer)
+
     async def open(
         self, worker: Worker, run: str, epoch: int, rank: int, addresses: Sequence[str], deadlines: Deadlines
     ) -> None:
@@ -130,8 +145,12 @@ class Desk:
         async def carry(address: str, message: Message) -> Reply:
             return await call(worker, address, message)
 
+        async def connect(address: str) -> Stream:
+            return await open_stream(worker, address)
+
         visit = self.visits.setdefault(run, Visit())  # the old one may have been forgotten meanwhile
-        visit.post = Post(run, epoch, rank, addresses, deadlines, carry)
+        visit.post = Post(run, epoch, rank, addresses, deadlines, carry, connect)
+        visit.line = Line(visit.post)
         visit.begun = False
         visit.expire_after(deadlines.kept, lambda: self.forget(run))
 
@@ -145,9 +164,10 @@ class Desk:
         visit.post.begin(is_cancelled)
         return visit.post, visit
 
-    async def end(self, post: Post, error: BaseException | None) -> None:
+    async def end(self, post: Post, line: Line, error: BaseException | None) -> None:
         """Close the messages of a rank whose task ends."""
         await post.end(error)
+        line.wake()
         visit = self.visits.get(post.run)
         if visit is None or visit.post is not post:
             return
@@ -207,12 +227,15 @@ def run_rank(pickled: bytes, run: str, epoch: int, shard: Any) -> Any:
     worker = own_worker()
     desk: Desk = on_loop(worker, desk_of, worker, Desk)
     post, visit = on_loop(worker, desk.begin, run, epoch, cancellation_of_own_task(worker))
-    rank = Rank(DaskExchange(worker, post), worker.state.nthreads, visit.kept)
+    assert visit.line is not None
+    line = visit.line
+    exchange = DaskExchange(worker, post)
+    rank = Rank(exchange, worker.state.nthreads, visit.kept, ClientLine(worker, line))
     try:
         function: Callable[[Rank, Any], Any] = pickle.loads(pickled)
         result = function(rank, shard)
     except BaseException as error:
-        on_loop(worker, desk.end, post, error)
+        on_loop(worker, desk.end, post, line, error)
         raise
-    on_loop(worker, desk.end, post, None)
+    on_loop(worker, desk.end, post, line, None)
     return result if post.rank == 0 else None

@@ -11,7 +11,7 @@ from dask.array import Array
 from distributed import Client
 
 from polyleaf.dask.partitions import by_rows, joined, place
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.pieces import Pieces
 

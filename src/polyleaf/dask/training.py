@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
+import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from distributed import Client
@@ -14,11 +15,15 @@ from polyleaf.dask.digests import Digests, agreed, digests_of
 from polyleaf.dask.launch import Run
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank
+from polyleaf.dask.reports import Reporter
+from polyleaf.dask.rounds import ClientRounds
 from polyleaf.dask.tables import ClusterRows
 from polyleaf.estimators.shards import PreparedShard, prepare_shard, train_shard
-from polyleaf.model.fitted import SavedModel
+from polyleaf.params.settings import seed_of
 from polyleaf.peers.collectives import Collectives
+from polyleaf.peers.current import summed_over
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
+from polyleaf.peers.gather import gather_notes
 
 _log = logging.getLogger(__name__)
 
@@ -27,9 +32,14 @@ _MOST_FAILURES = 5
 
 
 def fit_on_cluster(
-    client: Client, estimator: Any, training: ClusterRows, evals: Sequence[ClusterRows], deadlines: Deadlines
-) -> SavedModel:
-    """Train on the workers of a cluster; return the model.
+    client: Client,
+    estimator: Any,
+    training: ClusterRows,
+    evals: Sequence[ClusterRows],
+    deadlines: Deadlines,
+    rounds: ClientRounds,
+) -> None:
+    """Train on the workers of a cluster, until `rounds` has heard of all rounds.
 
     A worker that is lost costs the round that was under way and the time to read and code the rows again:
     the others know the rounds done, Dask computes the lost partitions on another worker, and the run goes on.
@@ -39,8 +49,11 @@ def fit_on_cluster(
     ExchangeError
         When workers are lost again and again.
     """
+    seed = seed_of(estimator.random_state)  # here: a RandomState of the client advances, not copies of it
     described = [rows.described() for rows in (training, *evals)]
     empty = [rows.empty() for rows in (training, *evals)]
+    start, noted, waits = rounds.start, rounds.noted, rounds.waits
+    measures = rounds.measures and not evals
 
     def prepare(rank: Rank, shard: Sequence[Any]) -> int:
         peers = Collectives(rank.exchange)
@@ -51,24 +64,20 @@ def fit_on_cluster(
         given = [
             rows.given(parts, none, peers) for rows, parts, none in zip(described, shard, empty, strict=True)
         ]
-        rank.kept["prepared"] = prepare_shard(estimator, given[0], given[1:], rank.n_threads)
-        return len(rank.kept.setdefault("done", []))
+        rank.kept["prepared"] = prepare_shard(
+            estimator, given[0], given[1:], rank.n_threads, seed=seed, start=start, noted=noted
+        )
+        with summed_over(peers):
+            return int(max(gather_notes(len(rank.kept.setdefault("done", [])))))
 
-    def train(rank: Rank, _: Any) -> SavedModel:
+    def train(rank: Rank, known: list[bytes] | None) -> None:
         peers = Collectives(rank.exchange)
         prepared: PreparedShard = rank.kept["prepared"]
-        began = time.monotonic()
-        model = train_shard(prepared, peers, rank.kept["done"])
-        if rank.exchange.rank == 0:
-            _log.info(
-                "%d rounds in %.1f s: %d exchanges, %d bytes sent by this worker, %.1f s in exchanges",
-                len(rank.kept["done"]),
-                time.monotonic() - began,
-                peers.n_exchanges,
-                peers.bytes_sent,
-                peers.seconds,
-            )
-        return model
+        done = rank.kept["done"]
+        if known is not None:  # those who knew of them are lost
+            done[:] = [pickle.loads(trees) for trees in known]
+        reporter = Reporter(rank.client, prepared, peers, done, waits)
+        train_shard(replace(prepared, callbacks=[reporter], measured=measures), peers, done)
 
     with Run(client, deadlines) as run:
         failures = n_done = 0
@@ -77,13 +86,14 @@ def fit_on_cluster(
             try:
                 workers = set(client.nthreads())
                 shards = _shards(client, training, evals)
-                before, n_done = n_done, run.launch(prepare, shards)
+                n_known = run.launch(prepare, shards)
+                before, n_done = n_done, max(n_known, len(rounds))
                 if n_done > before:
                     failures = 0
-                addresses = dict.fromkeys(shards)
+                known = dict.fromkeys(shards) | {next(iter(shards)): rounds.unknown_to(n_known)}
                 del shards  # Dask may drop the partitions: the workers have their codes
-                model: SavedModel = run.launch(train, addresses)
-                return model
+                run.launch(train, known, rounds.hear)
+                return
             except (ExchangeError, ValueError, KeyError) as error:
                 failures += 1
                 lost = isinstance(error, (PeerLost, PeerFailed, Stopped, Fenced))

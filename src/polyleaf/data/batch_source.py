@@ -10,15 +10,13 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
+from polyleaf.data.batch_targets import BatchTargets
 from polyleaf.data.category_values import Categories, Factored, factored, resolve_categorical
 from polyleaf.data.inputs import read_table, table_numbers
-from polyleaf.data.joined_parts import copied, joined, n_rows_of
 from polyleaf.data.source import Source
 from polyleaf.data.sparse_tables import DenseRows
 from polyleaf.data.spilled_columns import SpilledColumns
 from polyleaf.data.tables import Array, FloatArray, Table
-
-_TUPLES = "batches are tuples (X, y) or (X, y, weight)"
 
 
 class _Columns(NamedTuple):
@@ -29,18 +27,19 @@ class _Columns(NamedTuple):
 
 
 class BatchSource(Source):
-    """The rows of an iterable of (X, y) or (X, y, weight), which is gone through once.
+    """The rows of an iterable of batches, which is gone through once.
 
     Parameters
     ----------
-    batches : iterable of tuples
-        X is an array, a data frame or a sparse matrix; y and weight are what ``fit`` takes of these rows.
+    batches : iterable
+        Of tuples (X, y) or (X, y, weight), or of frames. X is an array, a data frame or a sparse matrix; y
+        and weight are what ``fit`` takes of these rows.
     categorical_features : Any
         The parameter of the estimator.
     name : str
         What errors call the table.
-    y_name, weight_name : str or None, default=None
-        Arguments that have y or the weights already, which batches must then not bring along.
+    targets : BatchTargets
+        Takes y and weights.
     """
 
     def __init__(
@@ -48,17 +47,16 @@ class BatchSource(Source):
         batches: Iterable[Any],
         categorical_features: Any,
         name: str,
-        y_name: str | None = None,
-        weight_name: str | None = None,
+        targets: BatchTargets,
     ) -> None:
         self.name = name
         self._categorical_features = categorical_features
-        self._given = (y_name, weight_name)
         self._first: _Columns | None = None
         self._levels: dict[int, dict[Any, int]] = {}  # of categorical columns: values, and their codes
         self._spilled = SpilledColumns()
         try:
-            first, self._y, self._weight = self._read(batches)
+            first = self._read(batches, targets)
+            self._y, self._weight = targets.joined()
         except BaseException:
             self._spilled.close()
             raise
@@ -110,38 +108,17 @@ class BatchSource(Source):
 
     # --- one pass over the batches -------------------------------------------------------------------------
 
-    def _read(self, batches: Iterable[Any]) -> tuple[_Columns, object, object]:
-        """Write the features of all batches to disk; return their columns, y and weights."""
-        targets: list[Any] = []
-        weights: list[Any] = []
-        arity = 0
+    def _read(self, batches: Iterable[Any], targets: BatchTargets) -> _Columns:
+        """Write the features of all batches to disk; return what their columns are called."""
         for number, batch in enumerate(batches):
             place = f"batch {number}"
-            if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
-                what = f"{len(batch)} elements" if isinstance(batch, tuple | list) else type(batch).__name__
-                raise TypeError(f"{self.name}: {place} is {what}; {_TUPLES}.")
-            if arity not in (0, len(batch)):
-                raise ValueError(
-                    f"{self.name}: {place} has {len(batch)} elements, but batch 0 has {arity}; all must have "
-                    "weights, or none."
-                )
-            arity = len(batch)
-            for twice in self._given[: arity - 1]:
-                if twice is not None:
-                    raise ValueError(f"{twice} is given twice: {place} of {self.name} has it; leave it out.")
-            n_rows = self._take(batch[0], place)
-            for values, what in zip(batch[1:], ("y", "the weight"), strict=False):
-                if (found := n_rows_of(values, f"{what} of {place}")) != n_rows:
-                    raise ValueError(f"{what} of {place} has {found} row(s), but its X has {n_rows}.")
-            if n_rows > 0:
-                targets.append(copied(batch[1]))
-                weights.extend(copied(one) for one in batch[2:])
+            parts = targets.taken_apart(batch, place)
+            targets.keep(parts, self._take(parts[0], place), place)
         if self._first is None:
-            raise ValueError(f"{self.name}: there are no batches.")
+            raise ValueError(f"{self.name}: there are no batches (any more, if it was gone through before).")
         if self._spilled.n_rows == 0:
             raise ValueError(f"{self.name}: Found array with 0 sample(s) in all batches.")
-        y = joined(targets, "y")
-        return self._first, y, joined(weights, "the weight") if weights else None
+        return self._first
 
     def _take(self, X: Any, place: str) -> int:
         """Write the features of one batch; return how many rows it has."""

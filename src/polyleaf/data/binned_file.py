@@ -54,9 +54,10 @@ def page_of(
     categories: Categories,
     target: KeptTarget | None,
     weight: FloatArray | None,
+    is_like: bool,
 ) -> dict[str, Any]:
     """Return what JSON holds of a file."""
-    return {
+    page = {
         "n_rows": matrix.n_rows,
         "n_features": matrix.n_features,
         "n_tiles": len(_core.parts_of_table(matrix)["codes"]),
@@ -66,6 +67,8 @@ def page_of(
         "target": None if target is None else target.describe(),
         "weight_ndim": None if weight is None else weight.ndim,
     }
+    # Files of tables with cut points of their own are as they were before there were others.
+    return page | {"is_like": True} if is_like else page
 
 
 def _layout(page: Mapping[str, Any], most_tiles: int) -> dict[str, ArrayKind]:
@@ -128,6 +131,11 @@ def read_max_bins(page: Mapping[str, Any]) -> int | None:
     if max_bins is not None and not 2 <= entry_of(page, "max_bins", int) <= 65534:
         raise ValueError(f"its max_bins is {max_bins}.")
     return max_bins
+
+
+def read_is_like(page: Mapping[str, Any]) -> bool:
+    """Return whether the cut points are those of another table."""
+    return "is_like" in page and bool(entry_of(page, "is_like", bool))
 
 
 def read_values(page: Mapping[str, Any], matrix: _core.BinnedMatrix) -> Categories:

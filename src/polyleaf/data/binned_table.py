@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from polyleaf import _core
 from polyleaf.data.binned_file import (
     BINNED_FILE,
     arrays_of,
     page_of,
+    read_is_like,
     read_matrix,
     read_max_bins,
     read_names,
@@ -25,33 +25,20 @@ from polyleaf.data.binned_file import (
     read_weight,
 )
 from polyleaf.data.binned_rows import BinnedRows
-from polyleaf.data.binning import are_same_for_cuts, bin_table
-from polyleaf.data.category_values import Categories, learn_categories, resolve_categorical
-from polyleaf.data.inputs import Array, EvalInput, FloatArray, check_weights, read_table
+from polyleaf.data.binning import are_same_for_cuts, bin_like, bin_table
+from polyleaf.data.category_values import Categories, resolve_categorical
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.kept_targets import KeptTarget
-from polyleaf.data.memory import needs, refuse_too_large
-from polyleaf.data.row_numbers import row_numbers
-from polyleaf.data.source import Source
+from polyleaf.data.rows_to_bin import KnownColumns, read_rows_to_bin, weights_of
 from polyleaf.data.sources import opened
 from polyleaf.data.tables import Table
 from polyleaf.data.weights import (
     Weights,
-    check_cell_weights,
-    refuse_unobserved,
-    rows_with_weight,
-    set_unobserved_aside,
-    weights_by_name,
 )
 from polyleaf.files.sealed_file import read_sealed, write_sealed
 from polyleaf.params.table import parameters_of
 from polyleaf.params.threads import effective_threads
-
-
-class _Columns(BaseEstimator):  # type: ignore[misc]
-    """Takes the number and the names of the features, where scikit-learn's checks look for them."""
-
-
-_Columns.__name__ = "BinnedTable"  # which is what its errors call it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +61,8 @@ class BinnedTable:
         y, if it was given.
     sample_weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
         Weights of rows or cells, if they were given.
+    is_like : bool
+        Whether the cut points are those of another table.
     """
 
     matrix: _core.BinnedMatrix = field(repr=False)
@@ -82,6 +71,7 @@ class BinnedTable:
     categories: Categories
     target: KeptTarget | None
     sample_weight: FloatArray | None
+    is_like: bool = False
 
     @classmethod
     def make(
@@ -93,8 +83,9 @@ class BinnedTable:
         max_bins: int | None = 255,
         categorical_features: Any = None,
         n_jobs: int | None = None,
+        like: BinnedTable | None = None,
     ) -> BinnedTable:
-        """Bin a table, with the cut points that ``fit`` would choose for it.
+        """Bin a table, with the cut points that ``fit`` would choose for it, or with those of another one.
 
         Parameters
         ----------
@@ -113,6 +104,11 @@ class BinnedTable:
             Columns whose values are categories, as for the estimators.
         n_jobs : int or None, default=None
             Number of threads, as for the estimators.
+        like : BinnedTable, default=None
+            A table of other rows, whose cut points and categories these rows get: as an evaluation set beside
+            it, or to predict with models that were trained on it. Missing values have a bin in every feature,
+            and categories that it does not have are missing. `max_bins` and `categorical_features` are its
+            own; in files and LazyFrames its features are found by name.
 
         Returns
         -------
@@ -130,45 +126,29 @@ class BinnedTable:
         if isinstance(X, cls):
             raise TypeError("X is a BinnedTable already; pass the rows that it was made of.")
         given = EvalInput("training", X, y, sample_weight, "X", "y", "sample_weight")
-        with opened(given, categorical_features) as given:
-            return cls._made(given, max_bins, categorical_features, effective_threads(n_jobs))
+        n_threads = effective_threads(n_jobs)
+        if like is not None:
+            return cls._made_like(like, given, max_bins, categorical_features, n_threads)
+        with opened(given, categorical_features, y_needed=False) as given:
+            rows = read_rows_to_bin(given, max_bins, categorical_features, n_threads)
+            matrix = bin_table(rows.numbers, rows.row_weight, max_bins, n_threads, rows.categorical)
+        return cls(matrix, max_bins, rows.names, rows.categories, rows.target, rows.weight)
 
     @classmethod
-    def _made(
-        cls, given: EvalInput, max_bins: int | None, categorical_features: Any, n_threads: int
+    def _made_like(
+        cls, like: BinnedTable, given: EvalInput, max_bins: Any, categorical_features: Any, n_threads: int
     ) -> BinnedTable:
-        """Bin a table, or a source that is open."""
-        y, sample_weight = given.y, given.weight
-        if isinstance(given.X, Source):
-            source = given.X
-            refuse_too_large(needs(*source.shape, 1, max_bins=max_bins, cell_bytes=source.cell_bytes), "X")
-            y = source.take_target() if y is None else y
-            sample_weight = source.take_weight() if sample_weight is None else sample_weight
-        columns = _Columns()
-        table = read_table(columns, given.X, reset=True)
-        n_rows = table.shape[0]
-        target = None if y is None else KeptTarget.take(y, n_rows)
-        weight, counted = _weights(sample_weight, target, n_rows)
-        kept = rows_with_weight(counted)
-        mask = resolve_categorical(categorical_features, table)
-        if table.kind == "stream":
-            table.source.check_first_rows(mask)
-        categories = learn_categories(table, mask, kept)
-        numbers = row_numbers(table, categories, kept, n_threads)
-        if kept is not None:
-            target = None if target is None else target.rows(kept)
-            weight = None if weight is None else weight[kept]
-            counted = None if counted is None else counted[kept]
-        refuse_unobserved(numbers.shape[0], counted, "y", None if target is None else target.names)
-        matrix = bin_table(
-            numbers,
-            Weights.of(counted).row,
-            max_bins,
-            n_threads,
-            mask.astype(np.uint8) if categories else None,
-        )
-        names = getattr(columns, "feature_names_in_", None)
-        return cls(matrix, max_bins, None if names is None else tuple(names), categories, target, weight)
+        """Bin rows with the cut points of another table."""
+        if not isinstance(like, cls):
+            raise TypeError(f"like must be a BinnedTable; got {type(like).__name__}.")
+        is_default = max_bins == parameters_of("regressor")["max_bins"].default
+        like.check_settings(like.max_bins if is_default else max_bins, categorical_features)
+        known = KnownColumns(like.shape[1], like.feature_names, like.categories)
+        categorical = sorted(like.categories)
+        with opened(given, categorical, like.feature_names, y_needed=False) as given:
+            rows = read_rows_to_bin(given, like.max_bins, categorical, n_threads, known)
+            matrix = bin_like(rows.numbers, like.matrix, n_threads)
+        return cls(matrix, like.max_bins, like.feature_names, like.categories, rows.target, rows.weight, True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -218,10 +198,10 @@ class BinnedTable:
                 f"{sorted(self.categories)}; set the one, or bin the table again."
             )
 
-    def columns(self) -> Table:
-        """Return the table in the place of one whose cells are still to be read."""
+    def columns(self, name: str = "X") -> Table:
+        """Return the table in the place of one whose cells are still to be read; errors call it by `name`."""
         labels = range(self.shape[1]) if self.feature_names is None else self.feature_names
-        return Table("X", "binned", self, labels, self.feature_names, np.zeros(self.shape[1], dtype=bool))
+        return Table(name, "binned", self, labels, self.feature_names, np.zeros(self.shape[1], dtype=bool))
 
     def rows(self) -> BinnedRows:
         """Return the rows in the place of numbers."""
@@ -231,8 +211,16 @@ class BinnedTable:
         """Whether its cut points are those of rows with these weights, None: equal ones."""
         if self.max_bins is None:
             return True  # one between any two values
-        own = Weights.of(_weights(self.sample_weight, self.target, self.shape[0])[1]).row
+        own = Weights.of(weights_of(self.sample_weight, self.target, self.shape[0])[1]).row
         return are_same_for_cuts(own, weight)
+
+    def has_bins_of(self, other: BinnedTable) -> bool:
+        """Whether a value has the same bin in both tables."""
+        if self.categories != other.categories or self.shape[1] != other.shape[1]:
+            return False
+        own, others = _core.parts_of_table(self.matrix), _core.parts_of_table(other.matrix)
+        names = ("cut_begin", "cuts", "categorical", "category_begin", "categories")
+        return all(np.array_equal(own[name], others[name]) for name in names)
 
     def save_binned(self, path: str | os.PathLike[str]) -> None:
         """Save the table to one file (safetensors, no pickle); `polyleaf.load_binned` reads it.
@@ -264,6 +252,7 @@ class BinnedTable:
             self.categories,
             self.target,
             self.sample_weight,
+            self.is_like,
         )
 
     def _arrays(self) -> dict[str, Array]:
@@ -325,17 +314,5 @@ def _made_from(page: Mapping[str, Any], arrays: Mapping[str, Array], n_threads: 
         read_values(page, matrix),
         kept,
         read_weight(page, arrays, matrix.n_rows, kept),
+        read_is_like(page),
     )
-
-
-def _weights(
-    weight: Any, target: KeptTarget | None, n_rows: int
-) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return the weights as they were given, checked; and with 0 for each target that was not observed."""
-    if target is None:
-        checked = None if weight is None else check_weights(weight, n_rows)
-        return checked, checked
-    y = target.values() if target.form == "sparse" else target.arrays["y"]
-    columns = range(target.n_columns) if target.names is None else target.names
-    given = check_cell_weights(weights_by_name(weight, columns, "sample_weight"), y, "sample_weight")
-    return given, set_unobserved_aside(y, given)[1]

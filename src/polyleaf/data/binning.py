@@ -62,6 +62,43 @@ def bin_table(
     return parts[0] if len(parts) == 1 else _core.join_columns(parts, n_threads)
 
 
+def bin_like(X: FeatureTable, table: _core.BinnedMatrix, n_threads: int) -> _core.BinnedMatrix:
+    """Return other rows as codes of the bins of a table; missing values have a bin in every column.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array, csc_array or StreamedTable of shape (rows, features)
+        As in `bin_table`; categories that the table does not have are missing.
+    table : BinnedMatrix
+        Whose cut points are taken.
+    n_threads : int
+        Number of threads.
+    """
+    if isinstance(X, np.ndarray):
+        return _bins_of(table, 0, X.shape[1]).bin_like(X, n_threads)
+    assert not isinstance(X, BinnedRows)
+    parts = []
+    panels = (
+        ((first, panel) for first, panel, _ in X.panels(n_threads, weighted=False))
+        if isinstance(X, StreamedTable)
+        else dense_columns(X)
+    )
+    for first, panel in panels:
+        parts.append(_bins_of(table, first, first + panel.shape[1]).bin_like(panel, n_threads))
+        del panel  # before the next one is read
+    return parts[0] if len(parts) == 1 else _core.join_columns(parts, n_threads)
+
+
+def _bins_of(table: _core.BinnedMatrix, first: int, end: int) -> _core.BinnedMatrix:
+    """Return a table of no rows with the bins of some columns, and with one for missing values in each."""
+    categorical = _core.parts_of_table(table)["categorical"]
+    return _core.table_of_cuts(
+        [table.cuts(feature) for feature in range(first, end)],
+        np.ones(end - first, dtype=np.uint8),
+        [table.categories(feature) if categorical[feature] else None for feature in range(first, end)],
+    )
+
+
 def are_same_for_cuts(weight: FloatArray | None, other: FloatArray | None) -> bool:
     """Whether cut points of rows with these weights are the same, whatever the rows are; None: equal ones."""
     given = [one for one in (weight, other) if one is not None and (one != one[0]).any()]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.data.exact_integers import LARGEST_EXACT
 from polyleaf.data.tables import Array, FloatArray, Table, is_missing, text_columns
 from polyleaf.params.wording import shown
 from polyleaf.peers.gather import gather_notes
@@ -44,7 +45,8 @@ class CategoryValues:
     ----------
     values : tuple of str, or of numbers
         Ascending and distinct. Numbers are int, float (finite) or bool, and equal ones are the same category:
-        the column may be of integers in ``fit`` and of floats later.
+        the column may be of integers in ``fit`` and of floats later. A whole number is an int where float64
+        has all of its neighbours, whatever the column holds it as.
     """
 
     values: tuple[Category, ...]
@@ -69,14 +71,18 @@ class CategoryValues:
         Raises
         ------
         ValueError
-            For more than 10,000 categories, a mixture of types, or values that are neither text nor numbers.
+            For more than 10,000 categories, a mixture of types, values that are neither text nor numbers, or
+            parts of the column, in several shards, that one column would hold as other numbers.
         """
         where = f"{name}: column {label!r}"
         levels, positions = factored(column, where)
         used = _used(levels, positions if rows is None else positions[rows])
-        shards = gather_notes(list(_checked(used, where).values()))
-        _checked(dict(enumerate(value for of_shard in shards for value in of_shard)), where)
-        found = {value for of_shard in shards for value in of_shard}
+        has_floats = any(isinstance(value, float | np.floating) for value in used.values())
+        shards = gather_notes([list(_checked(used, where).values()), has_floats])
+        values = [value for of_shard, _ in shards for value in of_shard]
+        _checked(dict(enumerate(values)), where)
+        _refuse_other_kinds(shards, where)
+        found = set(values)
         if len(found) > MOST_CATEGORIES:
             raise ValueError(
                 f"{where} has {len(found):,} categories; at most {MOST_CATEGORIES:,} are allowed. Leave it "
@@ -289,7 +295,7 @@ def factored(column: Any, where: str) -> tuple[Sequence[Any], Positions]:
         if library == "pyarrow":
             return _factored_pyarrow(column)
         return _factored_array(np.asarray(column))
-    except TypeError as error:  # lists or dicts as cells
+    except (TypeError, NotImplementedError) as error:  # lists or dicts as cells
         raise ValueError(f"{where} holds values that are neither text nor numbers: {error}") from error
 
 
@@ -389,7 +395,8 @@ def _checked(levels: dict[int, Any], where: str) -> dict[int, Category]:
         elif isinstance(value, numbers.Integral):
             plain[j] = int(value)
         elif isinstance(value, float | np.floating) and math.isfinite(value):
-            plain[j] = float(value)
+            number = float(value)
+            plain[j] = int(number) if number.is_integer() and abs(number) <= LARGEST_EXACT else number
         else:
             raise ValueError(
                 f"{where} holds {value!r:.80}, of type {type(value).__name__}; categories are text or finite "
@@ -402,6 +409,22 @@ def _checked(levels: dict[int, Any], where: str) -> dict[int, Category]:
             f"{_joined(_one_of_each(plain.values()))}; make all of its categories text, or all numbers."
         )
     return plain
+
+
+def _refuse_other_kinds(shards: Sequence[Any], where: str) -> None:
+    """Raise where some shards hold floats and others integers that would be others as floats.
+
+    Each of `shards` has the values there, and whether some of them are floats.
+    """
+    if len({floats for values, floats in shards if values}) < 2:
+        return
+    for values, floats in shards:
+        large = next((value for value in values if not floats and abs(value) > LARGEST_EXACT), None)
+        if large is not None:
+            raise ValueError(
+                f"{where} holds the integer {large}, beyond 2**53, in one part and floats in another, which "
+                "as one column of floats would be another number; give all parts the same dtype."
+            )
 
 
 def _one_of_each(values: Iterable[Category]) -> list[str]:

@@ -25,7 +25,8 @@ class Dataset:
     name : str
         Key in ``evals_result_``.
     X : ndarray, csc_array, StreamedTable or BinnedRows of shape (rows, features)
-        Any real dtype and strides. Only the training rows may be streamed, or (and those of folds) binned.
+        Any real dtype and strides. Only the training rows may be streamed; others are binned only where
+        these are.
     y : ndarray
         Class codes (int32), or float64 of shape (rows, outputs).
     weights : Weights

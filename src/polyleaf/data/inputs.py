@@ -1,4 +1,4 @@
-"""Checks of what a user passes to ``fit`` and ``predict``: features, row weights, evaluation sets.
+"""The features that a user passes to ``fit`` and ``predict``, checked, as numbers.
 
 What leaves this module is safe for the compiled core: NumPy arrays of a known dtype and shape, or SciPy's
 compressed rows or columns, without infinities. A table of numbers is passed on as it is, in its own dtype and
@@ -7,8 +7,7 @@ memory layout, without a copy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.utils.validation import validate_data
 
-from polyleaf import _core
 from polyleaf.data.device_arrays import array_module, is_device_array, on_host
 from polyleaf.data.exact_integers import (
     LARGEST_EXACT,
@@ -24,10 +22,11 @@ from polyleaf.data.exact_integers import (
     refuse_inexact,
     refuse_inexact_columns,
 )
+from polyleaf.data.infinities import refuse_infinity, refuse_sparse_infinity, search_infinity
 from polyleaf.data.remedies import IN_X
 from polyleaf.data.source import Source, is_dataset, is_path
 from polyleaf.data.sparse_formats import SparseTable
-from polyleaf.data.sparse_tables import place_of_infinity, read_sparse, refuse_empty
+from polyleaf.data.sparse_tables import read_sparse, refuse_empty
 from polyleaf.data.tables import (
     Table,
     columns_of_fit,
@@ -41,20 +40,15 @@ from polyleaf.data.tables import (
 )
 from polyleaf.params.combinations import refused
 from polyleaf.params.situation import Situation
-from polyleaf.peers.gather import any_shard, gather_notes
-from polyleaf.peers.pieces import Pieces
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-# Cells looked at together when searching for infinities: bounds the memory of the temporary mask.
-_BLOCK_CELLS = 1 << 20
+# Cells looked at together when searching for infinities on a GPU: bounds the memory of the temporary mask.
 _DEVICE_BLOCK_CELLS = 1 << 28
 # What the core reads.
 _CORE_DTYPES = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
-# Of row weights: squares of sums of weighted gradients stay within float64.
-_LARGEST_TOTAL = 1e140
 
 
 def check_features(
@@ -84,7 +78,7 @@ def check_features(
     """
     if not reset and _is_plain(X, estimator):
         refuse_inexact_columns(X, None, name, IN_X.integers)
-        _refuse_infinity(X, None, name, n_threads)
+        refuse_infinity(X, None, name, n_threads)
         return X
     table = read_table(estimator, X, reset=reset, name=name, min_rows=1 if reset else 0)
     return table_numbers(table, n_threads=n_threads)
@@ -111,8 +105,16 @@ def read_table(estimator: object, X: object, *, reset: bool, name: str = "X", mi
         table = _device_table(estimator, X, name, min_rows)
     elif is_path(X) or is_dataset(X):
         raise TypeError(
-            f"{name}: {X!r:.200} is read from files by fit, predict and predict_proba alone; here a table in "
-            "memory is needed."
+            f"{name}: {X!r:.200} would have to be read from files; here a table in memory is needed."
+        )
+    elif isinstance(X, list | tuple) and len(X) > 0 and all(map(is_path, X)):
+        raise TypeError(
+            f"{name} is a list of text such as {X[0]!r:.200}; of files, pass a folder, a pattern or "
+            "pyarrow.dataset.dataset(list)."
+        )
+    elif type(X).__module__.partition(".")[0] == "pyarrow" and not hasattr(X, "__array__"):
+        raise TypeError(
+            f"{name} is a {type(X).__name__} of pyarrow; pass a table, a pyarrow.dataset.Dataset, or a path."
         )
     else:
         array = _validated_array(estimator, X, reset=reset, name=name, min_rows=min_rows)
@@ -144,7 +146,7 @@ def table_numbers(
         if codes:
             raise refused(Situation(table="sparse", categorical=True, words={"X": table.name}))
         _refuse_sparse_inexact(table.source, table.labels, table.name)
-        _refuse_sparse_infinity(table.source, table.labels, table.name)
+        refuse_sparse_infinity(table.source, table.labels, table.name)
         matrix: SparseTable = table.source
         return matrix
     if table.kind != "array":
@@ -159,7 +161,7 @@ def table_numbers(
         )
     else:
         numbers = _as_numbers(table.source, table.labels, table.name)
-    _refuse_infinity(numbers, table.labels, table.name, n_threads, first_row)
+    refuse_infinity(numbers, table.labels, table.name, n_threads, first_row)
     return numbers
 
 
@@ -255,54 +257,6 @@ def _objects_as_floats(table: Array, labels: Sequence[object], name: str) -> Flo
     return stacked(columns)
 
 
-def _refuse_infinity(
-    table: Array, labels: Sequence[object] | None, name: str, n_threads: int, first_row: int = 0
-) -> None:
-    """Raise naming the first infinity; `labels` None: columns are called by their numbers."""
-    if table.dtype.kind == "f" and _core.has_infinity(table, n_threads):
-        search_infinity(table, labels, name, first_row=first_row)
-
-
-def search_infinity(
-    table: Any,
-    labels: Sequence[object] | None,
-    name: str,
-    xp: Any = np,
-    block_cells: int = _BLOCK_CELLS,
-    first_row: int = 0,
-) -> None:
-    """Raise naming the first infinity of a table of floats, if there is one.
-
-    Parameters
-    ----------
-    table : ndarray of shape (n_rows, n_columns)
-        Of NumPy, or of the module `xp`.
-    labels : sequence or None
-        What the columns are called; None: by their numbers.
-    name : str
-        What the error calls the table.
-    xp : module, default=numpy
-        numpy or cupy.
-    block_cells : int
-        Cells looked at together: bounds the memory of the temporary mask.
-    first_row : int, default=0
-        Number of the first row.
-    """
-    by_column = table.flags.f_contiguous and not table.flags.c_contiguous
-    lines = table.T if by_column else table
-    step = max(1, block_cells // max(1, lines.shape[1]))
-    for start in range(0, len(lines), step):
-        found = xp.isinf(lines[start : start + step])
-        if found.any():
-            line, place = map(int, xp.argwhere(found)[0])
-            row, column = (place, line + start) if by_column else (line + start, place)
-            label = column if labels is None else labels[column]
-            raise ValueError(
-                f"{name} contains infinity or a value too large for {table.dtype}: {table[row, column]} in "
-                f"row {first_row + row}, column {label!r}. Allowed are finite numbers and NaN (missing)."
-            )
-
-
 def _refuse_sparse_inexact(table: SparseTable, labels: Sequence[object], name: str) -> None:
     value = inexact_integer(table.data)
     if value is None:
@@ -311,195 +265,3 @@ def _refuse_sparse_inexact(table: SparseTable, labels: Sequence[object], name: s
     at = int(np.flatnonzero(columns.data == value)[0])
     column = int(np.searchsorted(columns.indptr, at, side="right")) - 1
     refuse_inexact(columns.data[at : at + 1], f"{name}: column {labels[column]!r}", IN_X.integers)
-
-
-def _refuse_sparse_infinity(table: SparseTable, labels: Sequence[object], name: str) -> None:
-    if table.data.dtype.kind != "f" or not _core.has_infinity(table.data[:, np.newaxis], 1):
-        return
-    place = place_of_infinity(table)
-    if place is not None:
-        row, column, value = place
-        raise ValueError(
-            f"{name} contains infinity or a value too large for {table.dtype}: {value} in row {row}, column "
-            f"{labels[column]!r}. Allowed are finite numbers and NaN (missing)."
-        )
-
-
-def check_weights(weight: object, n_rows: int, name: str = "sample_weight") -> FloatArray | None:
-    """Return row weights as float64 of shape (n_rows,).
-
-    Raises
-    ------
-    ValueError
-        For a wrong shape, a negative or non-finite weight, only zeros, or a sum that overflows.
-    """
-    if weight is None:
-        return None
-    weights = as_float64(weight, name)
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"{name} has shape {weights.shape}; it must hold one weight per row, shape ({n_rows},)."
-        )
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"{name} must be finite and >= 0; got {weights[row]} in row {row}.")
-    if not any_shard(bool(weights.any())):
-        raise ValueError(f"{name} is zero in all rows; at least one weight must be greater than 0.")
-    return check_total(weights, name)
-
-
-def check_total(weights: FloatArray | None, name: str) -> FloatArray | None:
-    """Return weights whose sum is within range, or raise ValueError."""
-    if weights is None:
-        return None
-    with np.errstate(over="ignore"):
-        total = sum(gather_notes(float(weights.sum())))
-    if not 1 / _LARGEST_TOTAL <= total <= _LARGEST_TOTAL:
-        raise ValueError(
-            f"{name} is too large or too small: the weights sum to {total}, allowed is "
-            f"{1 / _LARGEST_TOTAL:g} to {_LARGEST_TOTAL:g}."
-        )
-    return weights
-
-
-def read_only(values: Array) -> Array:
-    """Return a view that cannot be written to, for functions that are not ours."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
-
-
-def as_float64(values: object, name: str) -> FloatArray:
-    """Return any array-like of real numbers as a float64 array, or raise naming it."""
-    if scipy.sparse.issparse(values):
-        raise TypeError(f"{name} is sparse; it must be a dense array.")
-    values = on_host(values)
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} is a masked array with masked (missing) entries, which are not allowed.")
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "biufO":
-            with np.errstate(over="ignore"):
-                return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}") from error
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")
-    raise ValueError(f"{name} has dtype {array.dtype}; it must hold numbers.")
-
-
-@dataclass(frozen=True)
-class EvalInput:
-    """One evaluation set as the user gave it, with the names for errors and for ``evals_result_``.
-
-    Of a table that is in several shards, `pieces` says which parts of it these rows are.
-    """
-
-    name: str
-    X: object
-    y: object
-    weight: object
-    X_name: str
-    y_name: str
-    weight_name: str
-    pieces: Pieces | None = None
-
-
-def read_eval_sets(
-    eval_set: object, eval_sample_weight: object, source_kind: Callable[[Any], object] = lambda X: None
-) -> list[EvalInput]:
-    """Bring `eval_set` and `eval_sample_weight` into one form.
-
-    Parameters
-    ----------
-    eval_set : None, tuple (X, y), list of such tuples, or dict of name and tuple
-        Rows that are not trained on.
-    eval_sample_weight : None, array-like, list of (None or array-like), or dict
-        Weights in the same form: an array for one tuple, a list for a list, a dict for a dict.
-    source_kind : callable
-        Tells a source from other objects: one of batches, which bring y along, needs no tuple.
-
-    Returns
-    -------
-    list of EvalInput
-        With the names of the dict, or else "validation_0", "validation_1", ...
-    """
-    if eval_set is None:
-        if eval_sample_weight is not None:
-            raise refused(Situation(n_eval_sets=0, eval_weights=True))
-        return []
-
-    def in_tuple(pair: object) -> object:
-        is_pair = isinstance(pair, tuple | list | Mapping)
-        return (pair, None) if not is_pair and source_kind(pair) == "batches" else pair
-
-    eval_set = in_tuple(eval_set)
-    if isinstance(eval_set, tuple):
-        return [
-            _eval_input("validation_0", "eval_set[0]", eval_set, eval_sample_weight, "eval_sample_weight")
-        ]
-    if isinstance(eval_set, list):
-        weights = _one_per_set(eval_sample_weight, len(eval_set))
-        return [
-            _eval_input(
-                f"validation_{i}", f"eval_set[{i}]", in_tuple(pair), weight, f"eval_sample_weight[{i}]"
-            )
-            for i, (pair, weight) in enumerate(zip(eval_set, weights, strict=True))
-        ]
-    if isinstance(eval_set, Mapping):
-        by_name = _by_name(eval_sample_weight, eval_set)
-        return [
-            _eval_input(
-                name,
-                f"eval_set[{name!r}]",
-                in_tuple(pair),
-                by_name.get(name),
-                f"eval_sample_weight[{name!r}]",
-            )
-            for name, pair in eval_set.items()
-        ]
-    raise TypeError(
-        "eval_set must be a tuple (X, y), a list of such tuples or a dict of names and tuples; got "
-        f"{type(eval_set).__name__}."
-    )
-
-
-def _eval_input(name: str, place: str, pair: object, weight: object, weight_name: str) -> EvalInput:
-    if not isinstance(pair, tuple | list):
-        raise TypeError(f"{place} must be a tuple (X, y); got {type(pair).__name__}.")
-    if len(pair) != 2:
-        raise ValueError(f"{place} must be a tuple (X, y); got {len(pair)} elements.")
-    return EvalInput(name, pair[0], pair[1], weight, f"X of {place}", f"y of {place}", weight_name)
-
-
-def _by_name(weights: object, sets: Mapping[Any, object]) -> Mapping[Any, object]:
-    for name in sets:
-        if not isinstance(name, str):
-            raise TypeError(f"the names in eval_set must be str; got {name!r} of type {type(name).__name__}.")
-    if weights is None:
-        return {}
-    if not isinstance(weights, Mapping):
-        raise TypeError(
-            "eval_sample_weight must be a dict with the weights of the evaluation sets, as eval_set is a "
-            f"dict; got {type(weights).__name__}."
-        )
-    for name in weights:
-        if name not in sets:
-            raise ValueError(
-                f"eval_sample_weight has {name!r}, but eval_set has only {', '.join(map(repr, sets))}."
-            )
-    return weights
-
-
-def _one_per_set(weights: object, n_sets: int) -> Sequence[object]:
-    if weights is None:
-        return [None] * n_sets
-    if not isinstance(weights, list | tuple):
-        raise TypeError(
-            "eval_sample_weight must be a list with the weights (or None) of each evaluation set, as "
-            f"eval_set is a list; got {type(weights).__name__}."
-        )
-    if len(weights) != n_sets:
-        raise ValueError(f"eval_sample_weight has {len(weights)} entries, but eval_set has {n_sets}.")
-    return weights

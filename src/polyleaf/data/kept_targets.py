@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from polyleaf.data.inputs import Array, Mask, as_float64
+from polyleaf.data.float_arrays import as_float64
+from polyleaf.data.inputs import Array, Mask
 from polyleaf.data.sparse_formats import compressed
 from polyleaf.data.tables import FrameKind
 from polyleaf.data.target_frames import TargetInput, read_target_input

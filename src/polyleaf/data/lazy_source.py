@@ -12,10 +12,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from polyleaf.data.parquet_source import ParquetSource, import_pyarrow_dataset
+from polyleaf.data.parquet_files import import_pyarrow_dataset
+from polyleaf.data.parquet_source import ParquetSource
 from polyleaf.data.wanted_columns import Wanted
 
 _ROW_GROUP_ROWS = 1 << 17
+# What pandas calls an index without a name in a Parquet file.
+_INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
 
 def open_lazy_frame(frame: Any, wanted: Wanted, name: str) -> ParquetSource:
@@ -31,8 +34,12 @@ def open_lazy_frame(frame: Any, wanted: Wanted, name: str) -> ParquetSource:
         What errors call it.
     """
     ds = import_pyarrow_dataset("a polars LazyFrame, which is written to a temporary Parquet file,")
-    present = frame.collect_schema().names()
+    schema = frame.collect_schema()
+    present = [column for column in schema.names() if not _INDEX_OF_PANDAS.fullmatch(column)]
     wanted.columns(present, set(), name)  # before the query is run
+    _refuse_what_parquet_cannot_hold(schema, name)
+    if len(present) < len(schema):
+        frame = frame.select(present)
     if wanted.features is not None and set(wanted.features) <= set(present):
         needed = {*wanted.features, *wanted.targets(present), wanted.weight}
         frame = frame.select([column for column in present if column in needed])
@@ -50,6 +57,15 @@ def open_lazy_frame(frame: Any, wanted: Wanted, name: str) -> ParquetSource:
     except BaseException:
         folder.cleanup()
         raise
+
+
+def _refuse_what_parquet_cannot_hold(schema: Any, name: str) -> None:
+    for column, dtype in schema.items():
+        if str(dtype) in ("Object", "Int128", "UInt128"):
+            raise ValueError(
+                f"{name}: column {column!r} has dtype {dtype}, which a Parquet file does not hold; drop or "
+                "cast it in the query."
+            )
 
 
 def _warn_of_fallback(frame: Any, name: str) -> None:

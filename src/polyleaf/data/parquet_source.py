@@ -1,13 +1,11 @@
-"""Parquet files and pyarrow data sets as a source: columns by name, read batch by batch.
+"""A pyarrow data set, of Parquet files above all, as a source: columns by name, read batch by batch.
 
 pyarrow is no dependency: it is imported when a path or a data set is opened.
 """
 
 from __future__ import annotations
 
-import glob
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -16,10 +14,12 @@ import numpy.typing as npt
 
 from polyleaf.data.category_values import Categories, category_codes, factored
 from polyleaf.data.inputs import table_numbers
+from polyleaf.data.parquet_files import index_columns
 from polyleaf.data.source import Source
 from polyleaf.data.tables import Array, FrameKind, Table, frame_labels, read_frame
 from polyleaf.data.target_frames import NamedColumn
 from polyleaf.data.wanted_columns import Wanted
+from polyleaf.params.wording import some_of
 
 # Read together: cells of numbers (at most 32 MiB of float64), and rows.
 _BLOCK_CELLS = 1 << 22
@@ -27,7 +27,6 @@ _BLOCK_ROWS = 1 << 17
 # The rows that are looked at before all of them are.
 _FIRST_ROWS = 1000
 _TEXT = ("string", "large_string", "string_view")
-_HOW_TO_INSTALL = "needs pyarrow, which is not installed (pip install 'polyleaf[parquet]')"
 
 
 class ParquetSource(Source):
@@ -57,14 +56,17 @@ class ParquetSource(Source):
     ) -> None:
         schema = dataset.schema
         present = frame_labels(schema.empty_table(), "pyarrow", name)
-        features = wanted.columns(present, _index_columns(schema), name)
+        features = wanted.columns(present, index_columns(schema), name)
         head = read_frame(schema.empty_table().select(features), "pyarrow", name, min_rows=0)
         self.name, self.labels, self.names = name, head.labels, head.names
         self.categorical = head.categorical
         types = [schema.field(column).type for column in features]
         self.text = np.array([str(one) in _TEXT for one in types])
         self.cell_bytes = max(map(_cell_bytes, types))
-        self.shape = (int(dataset.count_rows()), len(features))
+        try:
+            self.shape = (int(dataset.count_rows()), len(features))
+        except import_module("pyarrow").ArrowException as error:
+            raise ValueError(f"{name}: its rows cannot be read: {error}") from error
         self._dataset, self._wanted, self._frame = dataset, wanted, frame
         self._types = types
         self._on_close = on_close
@@ -99,11 +101,18 @@ class ParquetSource(Source):
         return self._encoded(str(self.labels[j]))
 
     def _encoded(self, name: str) -> Any:
-        chunks = [
-            chunk if str(chunk.type).startswith("dictionary") else chunk.dictionary_encode()
-            for table in self._tables([name])
-            for chunk in table.column(0).chunks
-        ]
+        kind = self._dataset.schema.field(name).type
+        is_encoded = str(kind).startswith("dictionary")
+        try:  # block by block, so that text is never there as a whole
+            chunks = [
+                chunk if is_encoded else chunk.dictionary_encode()
+                for table in self._tables([name])
+                for chunk in table.column(0).chunks
+            ]
+        except NotImplementedError as error:
+            raise ValueError(
+                f"{self.name}: column {name!r} has dtype {kind}; categories are text or numbers."
+            ) from error
         return import_module("pyarrow").chunked_array(chunks)
 
     def _labels_of(self, name: str) -> Array:
@@ -116,13 +125,19 @@ class ParquetSource(Source):
     def is_ordered(self, j: int) -> bool:
         """Whether the type of a column says that its categories have an order."""
         # polars writes that of its Enum, which has none.
-        return self._frame != "polars" and bool(getattr(self._types[j], "ordered", False))
+        said = self._dataset.schema.field(str(self.labels[j])).metadata or {}
+        of_polars = self._frame == "polars" or any(key.startswith(b"_PL_ENUM") for key in said)
+        return not of_polars and bool(getattr(self._types[j], "ordered", False))
 
     def check_first_rows(self, categorical: npt.NDArray[np.bool_]) -> None:
         """Raise for columns that hold no numbers, but for these, as far as the first rows show it."""
         columns = np.flatnonzero(~categorical).tolist()
         if columns:
-            head = self._projected([str(self.labels[j]) for j in columns]).head(_FIRST_ROWS)
+            names = [str(self.labels[j]) for j in columns]
+            try:
+                head = self._projected(names).head(_FIRST_ROWS)
+            except import_module("pyarrow").ArrowException as error:
+                raise self._unreadable(names, error) from error
             table_numbers(self._part(head, columns))
 
     def take_target(self) -> object:
@@ -176,8 +191,15 @@ class ParquetSource(Source):
                 if batch.num_rows > 0:
                     # Without the metadata, which of files that follow each other need not agree.
                     yield pa.Table.from_batches([batch.replace_schema_metadata(None)]).cast(schema)
+        except pa.ArrowException as error:
+            raise self._unreadable(names, error) from error
         finally:
             pa.system_memory_pool().release_unused()
+
+    def _unreadable(self, names: Sequence[str], error: Exception) -> ValueError:
+        """Return what says that columns cannot be read, such as integers that floats would not hold."""
+        which = "column" if len(names) == 1 else "one of the columns"
+        return ValueError(f"{self.name}: {which} {some_of(names)} cannot be read: {error}")
 
     def _projected(self, names: Sequence[str]) -> Any:
         """Return what scans some columns, little of them at a time."""
@@ -195,88 +217,6 @@ class ParquetSource(Source):
             memory_pool=pa.system_memory_pool(),  # which gives back what is freed
             **options,
         )
-
-
-def parquet_dataset(path: str | os.PathLike[str], name: str) -> Any:
-    """Return the data set of a Parquet file, a folder of them or a pattern, the files ordered by their paths.
-
-    Of a folder, these are the files called ``*.parquet``, in it and below it; all where none is called that.
-
-    Raises
-    ------
-    FileNotFoundError
-        When there is no such file.
-    ValueError
-        When files have other columns than the first one.
-    """
-    ds = import_pyarrow_dataset("a Parquet file")
-    text = os.fspath(path)
-    if not isinstance(text, str):
-        raise TypeError(f"{name}: a path must be str; got {text!r:.80}.")
-    if os.path.isdir(text):
-        # "year=2024" in the name of a folder is a column, as elsewhere.
-        found = _readable(lambda: ds.dataset(text, format="parquet", partitioning="hive"), text, name)
-    else:
-        files = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
-        files = [file for file in files if not os.path.isdir(file)]
-        found = _readable(lambda: ds.dataset(files, format="parquet"), text, name) if files else None
-    fragments = [] if found is None else sorted(found.get_fragments(), key=lambda one: str(one.path))
-    if not fragments:
-        raise FileNotFoundError(f"{name}: there is no Parquet file {text!r}.")
-    if os.path.isdir(text):  # which may have other files
-        fragments = [one for one in fragments if one.path.endswith(".parquet")] or fragments
-    schema = _readable(lambda: _common_schema(found.schema, fragments, name), text, name)
-    return ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
-
-
-def import_pyarrow_dataset(what: str) -> Any:
-    """Return `pyarrow.dataset`, or raise ImportError saying what needs it and how to install it."""
-    try:
-        return import_module("pyarrow.dataset")
-    except ImportError as error:
-        raise ImportError(f"{what} {_HOW_TO_INSTALL}.") from error
-
-
-def _readable(read: Callable[[], Any], text: str, name: str) -> Any:
-    """Return what `read` returns; what pyarrow raises names the table."""
-    try:
-        return read()
-    except (OSError, NotImplementedError) as error:
-        raise type(error)(f"{name}: {text!r} cannot be read as Parquet: {error}") from error
-    except ValueError as error:  # pyarrow.ArrowInvalid
-        if str(error).startswith(name):
-            raise
-        raise ValueError(f"{name}: {text!r} cannot be read as Parquet: {error}") from error
-
-
-def _common_schema(schema: Any, fragments: Sequence[Any], name: str) -> Any:
-    """Return the columns of all files, of types that hold all; files with other columns are refused."""
-    pa = import_module("pyarrow")
-    own = [fragment.physical_schema for fragment in fragments]
-    columns = own[0].names
-    for fragment, other in zip(fragments, own, strict=True):
-        missing = [column for column in columns if column not in other.names]
-        extra = [column for column in other.names if column not in columns]
-        if missing or extra:
-            said = [f"has no column {missing[0]!r}"] if missing else []
-            said += [f"has a column {extra[0]!r} more"] if extra else []
-            raise ValueError(
-                f"{name}: {fragment.path!r} {' and '.join(said)}, other than {fragments[0].path!r}; all "
-                "files must have the same columns."
-            )
-    of_folders = [field for field in schema if field.name not in columns]
-    try:
-        joined = pa.unify_schemas([one.remove_metadata() for one in own], promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise ValueError(f"{name}: its files have columns of types that differ: {error}") from error
-    return pa.schema([*joined, *of_folders], metadata=own[0].metadata)
-
-
-def _index_columns(schema: Any) -> set[str]:
-    """Return the columns that are the index of a pandas frame."""
-    said = schema.pandas_metadata
-    index = said.get("index_columns", []) if isinstance(said, Mapping) else []
-    return {column for column in index if isinstance(column, str)}
 
 
 def _cell_bytes(kind: Any) -> int:

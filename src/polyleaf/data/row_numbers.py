@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import scipy.sparse
 
 from polyleaf.data.binned_rows import BinnedRows
@@ -23,7 +24,7 @@ def row_numbers(table: Table, categories: Categories, kept: Mask | None, n_threa
     categories : mapping of int to CategoryValues
         Of the categorical columns, which become codes.
     kept : bool ndarray or None
-        Which rows have any weight. None: all. Those of a binned table are all returned.
+        Which rows have any weight. None: all.
     n_threads : int, default=1
         Threads that look for infinities.
     """
@@ -31,7 +32,7 @@ def row_numbers(table: Table, categories: Categories, kept: Mask | None, n_threa
         return StreamedTable(table.source, categories, kept)
     if table.kind == "binned":
         rows: BinnedRows = table.source.rows()
-        return rows
+        return rows if kept is None else rows.take(np.flatnonzero(kept), n_threads)
     numbers = table_numbers(table, category_codes(table, categories), n_threads)
     if kept is not None:
         numbers = chosen_rows(numbers, kept)

@@ -12,11 +12,13 @@ import numpy as np
 import scipy.sparse
 
 from polyleaf.data.batch_source import BatchSource
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.batch_targets import BatchTargets
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.lazy_source import open_lazy_frame
-from polyleaf.data.parquet_source import ParquetSource, parquet_dataset
+from polyleaf.data.parquet_files import parquet_dataset
+from polyleaf.data.parquet_source import ParquetSource
 from polyleaf.data.source import Source, is_dataset, is_path
-from polyleaf.data.tables import frame_kind
+from polyleaf.data.tables import frame_kind, frame_labels, whole_frame
 from polyleaf.data.wanted_columns import Wanted
 
 SourceKind = Literal["path", "dataset", "lazy frame", "batches"]
@@ -24,6 +26,7 @@ _RE_ITERABLE = (
     "it can be gone through only once; pass something that can be gone through again: a list, or an object "
     "of a class whose __iter__ returns a new generator each time"
 )
+WERE_THERE_ANY = " (any more, if it was gone through before)"
 # What NumPy or a library of frames makes a table of.
 _ARRAY_METHODS = ("__array__", "__array_interface__", "__cuda_array_interface__", "__dataframe__")
 
@@ -43,7 +46,11 @@ def source_kind(X: Any) -> SourceKind | None:
 
 @contextmanager
 def opened(
-    given: EvalInput, categorical_features: Any, features: Sequence[str] | None = None
+    given: EvalInput,
+    categorical_features: Any,
+    features: Sequence[str] | None = None,
+    *,
+    y_needed: bool = True,
 ) -> Iterator[EvalInput]:
     """Open the source that the X of some rows is; a table in memory is left as it is.
 
@@ -57,9 +64,12 @@ def opened(
         The parameter of the estimator.
     features : sequence of str, default=None
         Names of the features of ``fit``, for other rows than those.
+    y_needed : bool, default=True
+        Whether batches have to bring y, unless it is given.
     """
-    source = _open(given, categorical_features, features)
+    source = _open(given, categorical_features, features, y_needed)
     if source is None:
+        refuse_names(given)
         yield given
         return
     try:
@@ -70,6 +80,23 @@ def opened(
         source.close()
 
 
+def refuse_names(given: EvalInput) -> None:
+    """Raise ValueError where columns are named, but X is a table in memory."""
+    X: Any = given.X
+    kind = None if type(X) is np.ndarray else frame_kind(X)
+    if not hasattr(X, "shape"):
+        return  # which the checks of X may have more to say about
+    present = [] if kind is None else frame_labels(whole_frame(X), kind, given.X_name)
+    for values, who in ((given.y, given.y_name), (given.weight, given.weight_name)):
+        names = _named_columns(values)
+        listed = isinstance(names, list) and set(names) <= set(present) and len(names) != X.shape[0]
+        if isinstance(names, str) or listed:
+            raise ValueError(
+                f"{who} is {values!r:.80}: columns are named where {given.X_name} is read from files or "
+                "batches; here pass the values themselves."
+            )
+
+
 def rows_of(given: EvalInput) -> EvalInput:
     """Return rows with y and weights, which a source is asked for where they are its own."""
     source = given.X
@@ -77,12 +104,17 @@ def rows_of(given: EvalInput) -> EvalInput:
         return given
     y = source.take_target() if given.y is None else given.y
     if y is None:
-        raise ValueError(
-            f"{given.y_name} is missing: name a column of {given.X_name}, such as y='price', or several, "
-            "such as y=['price', 'cost']."
-        )
+        raise no_target(given)
     weight = source.take_weight() if given.weight is None else given.weight
     return replace(given, y=y, weight=weight)
+
+
+def no_target(given: EvalInput) -> ValueError:
+    """Return the error that says that there is no y."""
+    return ValueError(
+        f"{given.y_name} is missing: name a column of {given.X_name}, such as y='price', or several, such as "
+        "y=['price', 'cost']."
+    )
 
 
 def frames_to_predict(X: Any, features: Sequence[str] | None, name: str = "X") -> Iterator[Any]:
@@ -107,7 +139,9 @@ def frames_to_predict(X: Any, features: Sequence[str] | None, name: str = "X") -
         source.close()
 
 
-def _open(given: EvalInput, categorical_features: Any, features: Sequence[str] | None) -> Source | None:
+def _open(
+    given: EvalInput, categorical_features: Any, features: Sequence[str] | None, y_needed: bool
+) -> Source | None:
     kind = source_kind(given.X)
     if kind is None:
         return None
@@ -115,13 +149,25 @@ def _open(given: EvalInput, categorical_features: Any, features: Sequence[str] |
         batches: Any = given.X
         if iter(batches) is batches:
             raise TypeError(f"{given.X_name} is a {type(batches).__name__}: {_RE_ITERABLE}.")
-        y_name = None if given.y is None else given.y_name
-        weight_name = None if given.weight is None else given.weight_name
-        return BatchSource(batches, categorical_features, given.X_name, y_name, weight_name)
-    target = _named_columns(given.y)
+        return BatchSource(batches, categorical_features, given.X_name, targets_of_batches(given, y_needed))
+    return _open_named(given.X, _wanted(given, features), given.X_name)
+
+
+def targets_of_batches(given: EvalInput, y_needed: bool = True) -> BatchTargets:
+    """Return what takes y and weights of batches, but for those that are given already."""
+    wanted = _wanted(given, None)
+    return BatchTargets(
+        given.X_name,
+        wanted,
+        y_apart=given.y is not None and wanted.target is None,
+        weight_apart=given.weight is not None and wanted.weight is None,
+        y_needed=y_needed and given.y is None,
+    )
+
+
+def _wanted(given: EvalInput, features: Sequence[str] | None) -> Wanted:
     weight = given.weight if isinstance(given.weight, str) else None
-    wanted = Wanted(target, weight, features, given.y_name, given.weight_name)
-    return _open_named(given.X, wanted, given.X_name)
+    return Wanted(_named_columns(given.y), weight, features, given.y_name, given.weight_name)
 
 
 def _open_named(X: Any, wanted: Wanted, name: str) -> ParquetSource:
@@ -152,7 +198,10 @@ def _is_batches(X: Any) -> bool:
     if len(X) == 0:
         return False
     first = X[0]  # of a list: rows of numbers, or tuples of tables
-    return _is_table(first[0] if isinstance(first, tuple | list) and len(first) > 0 else first)
+    table = first[0] if isinstance(first, tuple | list) and len(first) > 0 else first
+    # What could be meant for a batch, and is told so.
+    odd = isinstance(table, Mapping) or is_dataset(table) or nw.dependencies.is_polars_lazyframe(table)
+    return odd or _is_table(table)
 
 
 def _is_table(X: Any) -> bool:
@@ -164,11 +213,15 @@ def _tables_of_batches(X: Iterable[Any], name: str) -> Iterator[Any]:
     for number, batch in enumerate(X):
         found = True
         table = batch[0] if isinstance(batch, tuple | list) and len(batch) > 0 else batch
-        if not _is_table(table):
-            raise TypeError(
-                f"{name}: batch {number} is {type(batch).__name__}; batches are tables, or tuples that begin "
-                "with one."
-            )
-        yield table
+        yield table_of_batch(table, f"batch {number}", name)
     if not found:
-        raise ValueError(f"{name}: there are no batches.")
+        raise ValueError(f"{name}: there are no batches{WERE_THERE_ANY}.")
+
+
+def table_of_batch(table: Any, place: str, name: str) -> Any:
+    """Return X of a batch, or raise TypeError where it is no table."""
+    if not _is_table(table):
+        raise TypeError(
+            f"{name}: {place} is {type(table).__name__}; batches are tables, or tuples that begin with one."
+        )
+    return table

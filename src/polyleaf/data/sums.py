@@ -54,15 +54,26 @@ def group_sums(values: FloatArray | None, group: npt.NDArray[np.integer[Any]], n
     return _core.group_sums(values, np.ascontiguousarray(group, dtype=np.int32), n_groups, current_peers())
 
 
-def quantile(values: Array, weight: FloatArray | None, level: float) -> float:
-    """Return the quantile of numbers that the core renews leaf values with; 0 without any of some weight.
+def column_quantiles(values: Array, weight: FloatArray | None, levels: FloatArray) -> FloatArray:
+    """Return, per column, the quantile of its level that the core renews leaf values with.
 
     Of the numbers in ascending order it is the first whose cumulative weight reaches level * total; where it
-    equals that, everything up to the next number minimises the pinball loss, and the quantile is halfway.
+    equals that, everything up to the next number minimises the pinball loss, and the quantile is halfway. It
+    is 0 where no number has any weight. Those of all columns are found together.
+
+    Parameters
+    ----------
+    values : ndarray of shape (rows, columns)
+        Numbers; those of weight 0 do not count.
+    weight : float64 ndarray of shape (rows,) or (rows, columns), or None
+        Of rows or cells; None: 1.
+    levels : float64 ndarray of shape (columns,)
+        From 0 to 1.
     """
     numbers = np.ascontiguousarray(values, dtype=np.float64)
-    weights = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-    return _core.quantile(numbers, weights, level, current_peers())
+    if weight is not None:
+        weight = np.ascontiguousarray(_as_columns(weight), dtype=np.float64)
+    return _core.quantiles(numbers, weight, np.ascontiguousarray(levels, dtype=np.float64), current_peers())
 
 
 def row_count(values: Sized) -> int:

@@ -111,8 +111,8 @@ def frame_kind(X: object) -> FrameKind | None:
         return "polars"
     if is_a.is_polars_lazyframe(X):
         raise TypeError(
-            "got a polars LazyFrame, whose rows are not known yet: fit, predict and predict_proba take one "
-            "as X; elsewhere call its collect() first."
+            "got a polars LazyFrame, whose rows are not known yet: fit, predict and score take one as X; "
+            "elsewhere call its collect() first."
         )
     return "pyarrow" if is_a.is_pyarrow_table(X) or _is_record_batch(X) else None
 

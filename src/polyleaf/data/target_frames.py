@@ -105,6 +105,8 @@ def column_values(native: Any, kind: FrameKind, where: str) -> Array:
     numbers = series_numbers(series, where, IN_Y)
     if numbers is not None:
         return numbers
+    if series.dtype.is_nested():
+        raise ValueError(f"{where} has dtype {series.dtype}; it must hold one number or label in each row.")
     if series.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Object):
         labels = series.to_list()
         array = np.empty(len(labels), dtype=object)

@@ -18,8 +18,10 @@ import scipy.sparse
 from sklearn.exceptions import DataConversionWarning
 
 from polyleaf.data.exact_integers import refuse_inexact, refuse_inexact_columns
-from polyleaf.data.inputs import Array, FloatArray, as_float64
+from polyleaf.data.float_arrays import as_float64
+from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.remedies import IN_Y
+from polyleaf.data.row_names import row_name
 from polyleaf.data.sparse_formats import compressed
 from polyleaf.data.sums import row_count
 from polyleaf.data.tables import FrameKind, is_missing, objects_as_numbers, plain_array
@@ -318,7 +320,7 @@ def refuse_no_rows(n_rows: int, name: str) -> None:
 
 def _place(index: Iterable[int], columns: Sequence[Any] | None) -> str:
     row, *column = index
-    return f"row {row}" + "".join(f", column {j if columns is None else repr(columns[j])}" for j in column)
+    return row_name(row) + "".join(f", column {j if columns is None else repr(columns[j])}" for j in column)
 
 
 def label_array(y: object, name: str) -> Array:
@@ -377,7 +379,7 @@ def _checked_sparse_indicator(y: Any, n_rows: int, name: str) -> Any:
         row = int(np.searchsorted(labels.indptr, wrong[0], side="right")) - 1
         raise ValueError(
             f"{name} must be a matrix of 0 and 1 (one column per label); got {shown(labels.data[wrong[0]])} "
-            f"in row {row}, column {labels.indices[wrong[0]]}."
+            f"in {row_name(row)}, column {labels.indices[wrong[0]]}."
         )
     labels.data = np.ones(len(labels.data), dtype=np.uint8)
     return labels
@@ -402,7 +404,9 @@ def _single_type(labels: Array, name: str) -> Array:
     if any(kind is not str and not issubclass(kind, numbers.Integral) for kind in kinds):
         missing = next((row for row, label in enumerate(values) if is_missing(label)), None)
         if missing is not None:
-            raise ValueError(f"{name} has a missing class label, {shown(values[missing])}, in row {missing}.")
+            raise ValueError(
+                f"{name} has a missing class label, {shown(values[missing])}, in {row_name(missing)}."
+            )
     names = sorted({_type_name(kind) for kind in kinds})
     if len(names) > 1:
         raise ValueError(f"{name} mixes labels of type {' and '.join(names)}; all must be of one type.")
@@ -426,14 +430,14 @@ def _whole_floats(labels: Array, name: str) -> Array:
             labels = labels.astype(np.float64)
     if np.isnan(labels).any():
         raise ValueError(
-            f"{name} contains NaN: a missing class label in row {int(np.argmax(np.isnan(labels)))}."
+            f"{name} contains NaN: a missing class label in {row_name(int(np.argmax(np.isnan(labels))))}."
         )
     whole = np.isfinite(labels) & (labels == np.trunc(labels))
     if not whole.all():
         row = int(np.argmax(~whole))
         raise ValueError(
-            f"Unknown label type: continuous. {name} holds {labels[row]} in row {row}; float class labels "
-            "must be whole numbers. For measurements use the regressor."
+            f"Unknown label type: continuous. {name} holds {labels[row]} in {row_name(row)}; float class "
+            "labels must be whole numbers. For measurements use the regressor."
         )
     return labels
 

@@ -45,7 +45,9 @@ class Wanted:
         taken: dict[str, str] = {}
         for column, who in asked:
             if column not in present:
-                raise ValueError(f"{who}: {name} has no column {column!r}; it has {some_of(present)}.")
+                raise ValueError(
+                    f"{who}: {name} has no column {column!r}; it has {some_of(present) or 'none'}."
+                )
             if column in taken:
                 raise ValueError(f"{who}: column {column!r} is asked for twice, here and in {taken[column]}.")
             taken[column] = who

@@ -14,8 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from polyleaf.data.inputs import Array, FloatArray, Mask, as_float64, check_total, check_weights
+from polyleaf.data.float_arrays import as_float64
+from polyleaf.data.inputs import Array, FloatArray, Mask
 from polyleaf.data.mixed_targets import MixedCoding
+from polyleaf.data.row_names import row_name
+from polyleaf.data.row_weights import check_total, check_weight_values, check_weights
 from polyleaf.data.sums import any_of_columns, group_sums, largest, row_count
 from polyleaf.data.target_frames import read_target_input
 from polyleaf.data.targets import TargetCoding
@@ -56,7 +59,7 @@ class Weights:
         if ((cell == 0) != (weight == 0)).any():
             row, column = np.argwhere((cell == 0) != (weight == 0))[0]
             raise ValueError(
-                f"the weights of row {row} differ too much: that of column {column} is "
+                f"the weights of {row_name(row)} differ too much: that of column {column} is "
                 f"{weight[row, column]}, and their mean is {mean[row]}."
             )
         return cls(_none_if_ones(mean), cell)
@@ -172,9 +175,8 @@ def check_cell_weights(weight: object, y: Array, name: str) -> FloatArray | None
             f"{name} has shape {weights.shape}; it must hold one weight per row, shape ({len(y)},), or "
             f"one per row and column of y, shape ({len(y)}, {columns})."
         )
-    checked = check_weights(weights.ravel(), weights.size, name)
-    assert checked is not None
-    return checked if columns == 1 else checked.reshape(weights.shape)
+    checked = check_weight_values(weights, name)
+    return checked[:, 0] if columns == 1 else checked
 
 
 def set_unobserved_aside(y: Array, weight: FloatArray | None) -> tuple[Array, FloatArray | None]:
@@ -251,7 +253,9 @@ def apply_class_weight(
             weights: FloatArray | None = _times_groups(class_weight, y, coding, weight)
         else:
             weights = _times_classes(class_weight, y, coding, weight)
-    return check_total(weights, "class_weight times sample_weight") if class_weight is not None else weights
+    if class_weight is None or weights is None:
+        return weights
+    return check_total(weights, "class_weight times sample_weight")
 
 
 def _times_groups(class_weight: Any, y: Array, coding: MixedCoding, weight: FloatArray | None) -> FloatArray:

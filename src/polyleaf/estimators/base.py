@@ -6,6 +6,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
@@ -19,15 +20,16 @@ from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories
 from polyleaf.data.device_arrays import on_host
-from polyleaf.data.inputs import FloatArray, read_eval_sets
-from polyleaf.data.sources import opened, source_kind
+from polyleaf.data.eval_sets import read_eval_sets
+from polyleaf.data.inputs import FloatArray
+from polyleaf.data.sources import opened, refuse_names, source_kind
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
-from polyleaf.estimators.binned_input import rows_to_score, with_own_targets
+from polyleaf.estimators.binned_input import brings_targets, rows_to_score, with_own_targets
 from polyleaf.estimators.fit import callbacks_of, train_on
 from polyleaf.estimators.prediction import TableToPredict, observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
-from polyleaf.estimators.streamed_prediction import Predict, predict_by_parts
+from polyleaf.estimators.streamed_prediction import Predict, predict_beside_targets, predict_by_parts
 from polyleaf.estimators.targets import Objective, Targets
 from polyleaf.losses import Loss, make_link
 from polyleaf.model.file import read_model, write_model
@@ -125,7 +127,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             Tables on which `eval_metric` is computed after each round. The names are the keys of
             `evals_result_`; without names they are "validation_0", "validation_1", ... X and y may be what
             they may be for training (an iterable of batches without y, not in a tuple); what is read from
-            files or batches is held in memory, as numbers.
+            files or batches is held in memory, as numbers. Beside a `polyleaf.BinnedTable` also one that was
+            made with ``like`` it, not in a tuple where it has y.
         eval_sample_weight : array-like, list or dict of array-like, default=None
             Weights of the evaluation sets: an array when `eval_set` is a tuple, a list when it is a list,
             a dict (which may leave out sets) when it is a dict.
@@ -150,7 +153,7 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             require_gpu()
         if source_kind(X) is not None:
             check(Situation(params, device=self.device, table="stream"))
-        evals = read_eval_sets(eval_set, eval_sample_weight, source_kind)
+        evals = read_eval_sets(eval_set, eval_sample_weight, brings_targets)
         callbacks = callbacks_of(params, len(evals))
         start = self._start(init_model, resume)
         given = self._targets(params).naming_columns(training_rows(X, y, sample_weight))
@@ -335,22 +338,30 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         pandas = import_module("pandas")
         return pandas.DataFrame(found, index=getattr(self, "feature_names_in_", None), columns=list(columns))
 
-    def apply(self, X: Any, *, n_rounds: int | None = None) -> npt.NDArray[np.int32]:
+    def apply(self, X: Any, *, n_rounds: int | None = None, out: str | os.PathLike[str] | None = None) -> Any:
         """Return the leaf that each row reaches in each tree.
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            The features.
+        X : array-like, data frame, sparse matrix, source or BinnedTable
+            The features, as in `predict`.
         n_rounds : int, default=None
             Number of rounds to use; None: up to the best one.
+        out : str or os.PathLike, default=None
+            A Parquet file to write the leaves to, batch by batch, in the place of returning them; its columns
+            are "tree_0", "tree_1", ... It appears when it is complete.
 
         Returns
         -------
-        ndarray of shape (n_rows, n_trees)
+        int32 ndarray of shape (n_rows, n_trees); None with `out`
             Node numbers within each tree. A round has one tree, or one per output, in the order of the
             outputs, with ``multi_strategy="one_output_per_tree"``.
         """
+        if out is not None or source_kind(X) is not None:
+            self._check_out(out)
+            n_trees = self._forest.trees_up_to(self._rounds(n_rounds))
+            names = [f"tree_{number}" for number in range(n_trees)]
+            return self._by_parts(X, partial(self.apply, n_rounds=n_rounds), names, out)
         table, rounds, threads = self._ready(X, n_rounds)
         return self._forest.apply(on_host(table), n_rounds=rounds, n_threads=threads)
 
@@ -405,11 +416,14 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
             table = rows_to_score(self, X, self._forest, self._categories)
         else:
             table = read_features(self, X, self._categories, threads)
-        rounds = self.best_iteration_ + 1
-        if n_rounds is not None:
-            Integer(1, self.n_estimators_).check("n_rounds", n_rounds)
-            rounds = int(n_rounds)
-        return table, rounds, threads
+        return table, self._rounds(n_rounds), threads
+
+    def _rounds(self, n_rounds: int | None) -> int:
+        """Return how many rounds to use; None: up to the best one."""
+        if n_rounds is None:
+            return self.best_iteration_ + 1
+        Integer(1, self.n_estimators_).check("n_rounds", n_rounds)
+        return int(n_rounds)
 
     def _raw(self, X: object, n_rounds: int | None) -> FloatArray:
         """Return the raw scores."""
@@ -417,6 +431,8 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
 
     def _staged_raw(self, X: object, n_rounds: int | None) -> Iterator[FloatArray]:
         """Return an iterator over the raw scores after each round."""
+        if source_kind(X) is not None:
+            check(Situation(table="stream", asked=frozenset({"stages"})))
         table, rounds, threads = self._ready(X, n_rounds)
         return self._forest.staged_raw(on_host(table), n_rounds=rounds, n_threads=threads)
 
@@ -462,17 +478,26 @@ class BasePolyleaf(BaseEstimator):  # type: ignore[misc]
         require_gpu()
         return not (isinstance(table, BinnedRows) or scipy.sparse.issparse(table))
 
-    def _to_score(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
-        """Return y and weights of rows to score, which a binned table has itself."""
+    def _beside_targets(self, X: Any, y: Any, sample_weight: Any, predict: Predict) -> tuple[Any, Any, Any]:
+        """Return predictions, y and weights of rows; a source or a binned table may have the latter."""
+        self._check_is_fitted()
+        given = training_rows(X, on_host(y), on_host(sample_weight))
+        if source_kind(X) is not None:
+            given = self._target_reader().naming_columns(given)
+            return predict_beside_targets(given, getattr(self, "feature_names_in_", None), predict)
         if y is None and not isinstance(X, BinnedTable):
-            raise TypeError("score() needs y: only a BinnedTable brings it along.")
-        given = with_own_targets(training_rows(X, on_host(y), on_host(sample_weight)))
-        return given.y, given.weight
+            raise TypeError("score() needs y: only a BinnedTable, files and batches bring it along.")
+        refuse_names(given)
+        given = with_own_targets(given)
+        return predict(X), given.y, given.weight
+
+    def _target_reader(self) -> Targets:
+        """Return what reads y of rows that are not trained on."""
+        return self._targets(self.get_params(deep=False))
 
     def _observed(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[Any, FloatArray | None]:
         """Return coded targets of this many rows, and weights that are 0 where one was not observed."""
-        targets = self._targets(self.get_params(deep=False))
-        return observed(y, sample_weight, n_rows, targets, self._coding)
+        return observed(y, sample_weight, n_rows, self._target_reader(), self._coding)
 
 
 def _model_of(model: Any) -> SavedModel:

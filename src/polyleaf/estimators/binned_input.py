@@ -8,8 +8,10 @@ from typing import Any
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories
-from polyleaf.data.inputs import EvalInput, FloatArray, Mask
-from polyleaf.data.tables import take_or_check_names
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import FloatArray, Mask
+from polyleaf.data.sources import source_kind
+from polyleaf.data.tables import Table, take_or_check_names
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import check_cut_points
 from polyleaf.params.combinations import refused
@@ -43,8 +45,51 @@ def with_own_targets(given: EvalInput, *, needed: bool = True) -> EvalInput:
     return replace(given, y=y, weight=table.sample_weight if given.weight is None else given.weight)
 
 
+def brings_targets(X: Any) -> bool:
+    """Whether an evaluation set may be given without y, as it brings its own along."""
+    return isinstance(X, BinnedTable) or source_kind(X) == "batches"
+
+
+def columns_to_evaluate(
+    estimator: object, table: BinnedTable, training: BinnedTable | None, name: str
+) -> Table:
+    """Return a binned evaluation set in the place of one that is still to be read.
+
+    Parameters
+    ----------
+    estimator : object
+        Knows the names of the features.
+    table : BinnedTable
+        The evaluation set.
+    training : BinnedTable or None
+        The training rows, None where these are not binned yet.
+    name : str
+        What errors call the set.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Where its codes say nothing about the trees to come.
+    """
+    if training is None:
+        raise TypeError(f"{name} is a BinnedTable, but X is none; pass its rows, or train on a BinnedTable.")
+    columns = table.columns(name)
+    take_or_check_names(estimator, columns, reset=False)
+    if not table.has_bins_of(training):
+        raise ValueError(
+            f"{name} is a BinnedTable with other bins than X; pass its rows, or make it of these by "
+            "BinnedTable.make(..., like=...) with the table that is X."
+        )
+    return columns
+
+
 def categories_to_train(table: BinnedTable, estimator: Any, start: Start | None) -> Categories:
     """Return the categories of a table of ``fit``, whose bins are those that the estimator asks for."""
+    if table.is_like:
+        raise ValueError(
+            "X is a BinnedTable with the cut points of another one, for evaluation and prediction; train on "
+            "one that is made without like."
+        )
     table.check_settings(estimator.max_bins, estimator.categorical_features)
     if start is not None:
         start.check_categorical(sorted(table.categories))

@@ -284,14 +284,23 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             return probability
         return make_frame(probability, self._coding.columns_of_probabilities())
 
-    def decision_function(self, X: Any, *, n_rounds: int | None = None) -> FloatArray:
+    def decision_function(
+        self, X: Any, *, n_rounds: int | None = None, out: str | os.PathLike[str] | None = None
+    ) -> Any:
         """Return the raw scores; parameters as in `predict`.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes), (n_rows, n_labels), or (n_rows,) for two classes
-            With two classes the second one is predicted where the score is greater than 0.
+            With two classes the second one is predicted where the score is greater than 0. The columns of a
+            file are called like those of `predict_proba`; with two classes there is that of the second.
         """
+        if out is not None or source_kind(X) is not None:
+            self._check_out(out)
+            names = self._coding.columns_of_probabilities()
+            one = self._coding.ndim == 1 and self._coding.width <= 2
+            whole = partial(self.decision_function, n_rounds=n_rounds)
+            return self._by_parts(X, whole, names[-1:] if one else names, out)
         raw = self._raw(X, n_rounds)
         if self._coding.ndim == 2 or self._coding.width > 2:
             return raw
@@ -304,21 +313,24 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            The features, or a `polyleaf.BinnedTable`, as in `predict`.
-        y : array-like, data frame or sparse matrix
-            Classes or labels; NaN in a matrix of labels does not count. Left out where a BinnedTable has
-            them.
-        sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), default=None
+            The features, a source or a `polyleaf.BinnedTable`, as in `predict`. Of a source, y and what is
+            predicted are held in memory, and the features are not.
+        y : str, list of str, array-like, data frame or sparse matrix
+            Classes or labels, or names of columns of a source, as in ``fit``; NaN in a matrix of labels does
+            not count. Left out where batches or a BinnedTable have them.
+        sample_weight : str or array-like of shape (n_rows,) or (n_rows, n_labels), default=None
             Weights of rows or cells.
         """
-        y, sample_weight = self._to_score(X, y, sample_weight)
-        X, values = on_host(X), y.values if isinstance(y, TargetInput) else y
-        if self._coding_of_fit().kind != "multilabel" or scipy.sparse.issparse(values):
-            predicted = self.predict(X)
-            targets = self._targets(self.get_params(deep=False))
-            y, weight = read_observed(y, sample_weight, predicted.shape[0], targets, self._coding)
+        predicted, y, sample_weight = self._beside_targets(on_host(X), y, sample_weight, self.predict)
+        values = y.values if isinstance(y, TargetInput) else y
+        if self._coding.kind != "multilabel" or scipy.sparse.issparse(values):
+            y, weight = read_observed(
+                y, sample_weight, predicted.shape[0], self._target_reader(), self._coding
+            )
             return float(accuracy_score(y, predicted, sample_weight=weight))
-        prediction = self.predict(X, sparse=False).astype(np.float64)
+        if self._coding.sparse:
+            predicted = predicted.toarray()
+        prediction = predicted.astype(np.float64)
         (accuracy,) = make_metrics("accuracy", default="accuracy", kind=self._coding.kind)
         labels, weight = self._observed(y, sample_weight, len(prediction))
         return float(accuracy.function(labels, prediction, weight))

@@ -200,9 +200,9 @@ def cv(
 
     problem = read_problem(estimator, params, training_rows(X, y, sample_weight))
     data, settings, measured = problem.data, problem.settings, problem.metrics
-    check_measured(
-        measured, replace(data, weights=_weights(problem, problem.own_weight)), problem.coding.words("y")
-    )
+    with problem.names.used():
+        own = replace(data, weights=_weights(problem, problem.own_weight))
+        check_measured(measured, own, problem.coding.words("y"))
     if isinstance(X, BinnedTable):  # splitters count rows, and look at y
         y, X = X.y if y is None else y, range(X.shape[0])
     if isinstance(cv, int | np.integer):

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.estimators.problem import Problem, check_measured
 from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_params
 from polyleaf.model.file import write_model
@@ -57,12 +57,7 @@ def train_on(
 
     @cache
     def note() -> CheckpointNote:
-        return CheckpointNote(
-            seed=problem.settings.seed,
-            init_rounds=0 if start is None else start.init_rounds,
-            params=describe_params(problem.params),
-            data=describe_data(problem.data.arrays()),
-        )
+        return note_of(problem, start)
 
     def save(path: str | os.PathLike[str], result: TrainingResult) -> None:
         write_model(path, SavedModel(problem.kind, problem.params, problem.fitted(result), note()))
@@ -79,13 +74,19 @@ def train_on(
     )
 
 
+def note_of(problem: Problem, start: Start | None) -> CheckpointNote:
+    """Return what a checkpoint says beside the model; where there are several shards, all call it."""
+    return CheckpointNote(
+        seed=problem.settings.seed,
+        init_rounds=0 if start is None else start.init_rounds,
+        params=describe_params(problem.params),
+        data=describe_data(problem.data.arrays(), problem.data.shard),
+    )
+
+
 def evaluations(problem: Problem, evals: Sequence[EvalInput]) -> list[Dataset]:
     """Return the evaluation sets, on which all metrics can be measured."""
-    read = [problem.evaluation(given) for given in evals]
-    for data, given in zip(read, evals, strict=True):
-        words = problem.coding.words(given.y_name)
-        problem.loss.check_targets(data.y, data.weights.whole(), words, training=False)
-        check_measured(problem.metrics, data, words)
     if not evals:
-        check_measured(problem.metrics, problem.data, problem.coding.words("y"), weighted=False)
-    return read
+        with problem.names.used():
+            check_measured(problem.metrics, problem.data, problem.coding.words("y"), weighted=False)
+    return [problem.evaluation(given) for given in evals]

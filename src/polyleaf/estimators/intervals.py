@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.sources import source_kind
 from polyleaf.estimators.regressor import PolyleafRegressor
 
 _SCALE_SHARE = 5  # one row in so many sets the scales of a box
@@ -58,15 +58,17 @@ class ConformalIntervals:
         self.joint = bool(joint)
         self.random_state = random_state
 
-    def calibrate(self, X: Any, y: Any) -> ConformalIntervals:
+    def calibrate(self, X: Any, y: Any = None) -> ConformalIntervals:
         """Find out how wide the intervals must be.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            Rows that the model was not trained on.
-        y : array-like or data frame of shape (n_rows,) or (n_rows, n_targets)
-            Their targets. Missing ones (NaN) do not count: a box then holds those that are there.
+            Rows that the model was not trained on; also a source or a `polyleaf.BinnedTable`, as in
+            `PolyleafRegressor.score`. Weights that it brings along do not count.
+        y : str, list of str, array-like or data frame of shape (n_rows,) or (n_rows, n_targets)
+            Their targets, or names of columns of a source; left out where batches or a BinnedTable have them.
+            Missing ones (NaN) do not count: a box then holds those that are there.
 
         Returns
         -------
@@ -78,7 +80,8 @@ class ConformalIntervals:
         ValueError
             There are too few rows for the level.
         """
-        lower, upper = self._outer(X)
+        prediction, y, _ = self.model._beside_targets(X, y, None, self.model._means)
+        lower, upper = self._outer(prediction)
         targets, weight = self.model._observed(y, None, len(lower))
         misses = np.maximum(lower - targets, targets - upper)
         if weight is not None:  # 0 where nothing was observed
@@ -90,15 +93,17 @@ class ConformalIntervals:
         """Return the lower and the upper ends of the intervals, each with the dimension of y in ``fit``."""
         if not hasattr(self, "margin_"):
             raise ValueError("the intervals are not calibrated yet: call `calibrate` first.")
-        lower, upper = self._outer(X)
+        model = self.model
+        streamed = source_kind(X) is not None
+        prediction = model._by_parts(X, model._means, (), None) if streamed else model._means(X)
+        lower, upper = self._outer(prediction)
         # A negative margin must not turn an interval around.
         middle = 0.5 * (lower + upper)
         lower, upper = np.minimum(lower - self.margin_, middle), np.maximum(upper + self.margin_, middle)
         return self.model._shaped(lower), self.model._shaped(upper)
 
-    def _outer(self, X: Any) -> tuple[FloatArray, FloatArray]:
+    def _outer(self, prediction: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return lowest and highest quantile of each target, or twice what is predicted."""
-        prediction = on_host(self.model._predicted(X, None))
         n_levels = len(self.model._coding.levels or (None,))
         return prediction[:, ::n_levels], prediction[:, n_levels - 1 :: n_levels]
 

@@ -16,7 +16,7 @@ from polyleaf.data.sources import source_kind
 from polyleaf.data.tables import frame_kind
 from polyleaf.data.weights import GroupClassWeight
 from polyleaf.estimators.base import BasePolyleaf
-from polyleaf.estimators.prediction import decided, observed, probabilities, score_of_group
+from polyleaf.estimators.prediction import decided, probabilities, score_of_group
 from polyleaf.estimators.target_groups import GroupedTargets
 from polyleaf.estimators.targets import EvalMetric
 from polyleaf.losses import make_link
@@ -249,7 +249,7 @@ class PolyleafMixed(BasePolyleaf):
             for j, column in enumerate(columns[name])
         }
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean over the groups of targets of what a plain estimator of each would score.
 
         That is the accuracy of classes, the share of rows whose labels are all right, and R2, the mean over
@@ -260,20 +260,19 @@ class PolyleafMixed(BasePolyleaf):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            The features, or a `polyleaf.BinnedTable`, as in `predict`.
+            The features, a source or a `polyleaf.BinnedTable`, as in `predict`. Of a source, y and raw scores
+            are held in memory, and the features are not.
         y : data frame, table or dict
-            The targets, as in ``fit``.
-        sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
+            The targets, as in ``fit``; of files and LazyFrames, the columns that `targets` names if it is
+            left out.
+        sample_weight : str, array-like of shape (n_rows,) or (n_rows, n_columns of y), default=None
             Weights of rows or cells, the latter by name where they have names.
         """
-        y, sample_weight = self._to_score(X, y, sample_weight)
-        raw = on_host(self._raw(X, None))
+        raw, y, sample_weight = self._beside_targets(
+            X, y, sample_weight, lambda part: on_host(self._raw(part, None))
+        )
         coding = self._mixed_coding()
-        groups = {
-            group.name: {"kind": group.coding.kind, "columns": group.columns} for group in coding.groups
-        }
-        targets = GroupedTargets({"targets": groups})
-        codes, weight = observed(y, sample_weight, len(raw), targets, coding)
+        codes, weight = self._observed(y, sample_weight, len(raw))
         scores = [
             score_of_group(
                 group,
@@ -287,6 +286,13 @@ class PolyleafMixed(BasePolyleaf):
         if not found:
             raise ValueError("y holds no observation: all of it is missing, or has weight 0.")
         return float(np.mean(found))
+
+    def _target_reader(self) -> GroupedTargets:
+        groups = {
+            group.name: {"kind": group.coding.kind, "columns": group.columns}
+            for group in self._mixed_coding().groups
+        }
+        return GroupedTargets({"targets": groups})
 
     def _mixed_coding(self) -> MixedCoding:
         assert isinstance(self._coding, MixedCoding)

@@ -14,8 +14,10 @@ from polyleaf.data import memory
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories, learn_categories, resolve_categorical
 from polyleaf.data.dataset import Dataset, FeatureTable
-from polyleaf.data.inputs import EvalInput, FloatArray, Mask, read_table
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import FloatArray, Mask, read_table
 from polyleaf.data.memory import NOTHING_SAVED, Needs, Savings, least_savings, needs, refuse_too_large
+from polyleaf.data.row_names import RowNames
 from polyleaf.data.row_numbers import row_numbers
 from polyleaf.data.source import Source
 from polyleaf.data.sources import opened, rows_of
@@ -24,7 +26,12 @@ from polyleaf.data.tables import Table, take_or_check_names
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved, rows_with_weight
-from polyleaf.estimators.binned_input import categories_to_train, check_weights_of_cuts, with_own_targets
+from polyleaf.estimators.binned_input import (
+    categories_to_train,
+    check_weights_of_cuts,
+    columns_to_evaluate,
+    with_own_targets,
+)
 from polyleaf.estimators.features import Features
 from polyleaf.estimators.settings import make_settings
 from polyleaf.estimators.targets import Targets
@@ -60,12 +67,15 @@ class Rows:
         Weights of rows or cells.
     kept : bool ndarray or None
         Which of the rows given these are. None: all.
+    names : RowNames
+        What errors call these rows.
     """
 
     X: FeatureTable
     y: Any
     weight: FloatArray | None
     kept: Mask | None
+    names: RowNames
 
 
 class RowReader:
@@ -92,24 +102,27 @@ class RowReader:
         # Takes the number and the names of the features, where scikit-learn's checks look for them.
         self._estimator = copy.copy(estimator)
         self.targets = targets
+        self._binned: BinnedTable | None = None  # the training rows, where they are one
 
     def read(self, given: EvalInput, target: TargetInput, *, reset: bool, start: Start | None = None) -> Rows:
         """Read some rows; `reset`: those of ``fit``, which may go on from a model."""
         targets = self.targets
-        table = self._read_table(given, reset=reset)
-        y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
         columns = targets.columns(target)
-        y, weight = targets.weighed(y, given.weight, given.weight_name, columns)
-        kept = rows_with_weight(weight)
-        if reset:
-            self.categories = self._learn_categories(table, kept, start)
-        X = row_numbers(table, self.categories, kept)
+        names = RowNames.of(given.pieces)
+        with names.used():
+            table = self._read_table(given, reset=reset)
+            y = targets.read(target.values, table.shape[0], given.y_name, warn=reset)
+            y, weight = targets.weighed(y, given.weight, given.weight_name, columns)
+            kept = rows_with_weight(weight)
+            if reset:
+                self.categories = self._learn_categories(table, kept, start)
+            X = row_numbers(table, self.categories, kept)
         if isinstance(X, StreamedTable) and not reset:
             X = X.columns(range(table.shape[1]))
         if kept is not None:
             y, weight = y[kept], None if weight is None else weight[kept]
         refuse_unobserved(X.shape[0], weight if reset else None, given.y_name, columns)
-        return Rows(X, y, weight, kept)
+        return Rows(X, y, weight, kept, names.of_kept(kept))
 
     def _read_table(self, given: EvalInput, *, reset: bool) -> Table:
         """Return X with its names, which the estimator takes, or which are held against those it has."""
@@ -117,7 +130,8 @@ class RowReader:
             least = 1 if given.pieces is None else 0  # other shards may have some
             return read_table(self._estimator, given.X, reset=reset, name=given.X_name, min_rows=least)
         if not reset:
-            raise TypeError(f"{given.X_name} is a BinnedTable, whose cut points are its own; pass its rows.")
+            return columns_to_evaluate(self._estimator, given.X, self._binned, given.X_name)
+        self._binned = given.X
         table = given.X.columns()
         take_or_check_names(self._estimator, table, reset=True)
         return table
@@ -157,6 +171,8 @@ class Problem:
         Everything the boosting loop needs.
     kept : bool ndarray or None
         Which of the rows given are in `data`: those with any weight. None: all.
+    names : RowNames
+        What errors call the rows of `data`.
     own_weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
         Weights of the rows or cells of `data` without those of their classes.
     """
@@ -170,6 +186,7 @@ class Problem:
     metrics: list[Metric]
     settings: Settings
     kept: Mask | None
+    names: RowNames
     own_weight: FloatArray | None
 
     def evaluation(self, given: EvalInput) -> Dataset:
@@ -177,12 +194,17 @@ class Problem:
         reader = self.reader
         given = reader.targets.naming_columns(given)
         with opened(given, sorted(reader.categories), reader.features().names) as given:
-            given = rows_of(given)
+            given = with_own_targets(rows_of(given))
             target = self.coding.named(reader.targets.take_apart(given.y, given.y_name), given.y_name)
             rows = reader.read(given, target, reset=False)
-        weights = Weights.of(self.loss.output_weights(rows.weight))
         shard = None if given.pieces is None else given.pieces.shard(rows.kept)
-        return Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights, shard)
+        words = self.coding.words(given.y_name)
+        with rows.names.used():
+            weights = Weights.of(self.loss.output_weights(rows.weight))
+            data = Dataset(given.name, rows.X, self.coding.encode(rows.y, given.y_name), weights, shard)
+            self.loss.check_targets(data.y, weights.whole(), words, training=False)
+            check_measured(self.metrics, data, words)
+        return data
 
     def fitted(self, result: TrainingResult) -> FittedModel:
         """Return the model that the rounds of a run are."""
@@ -204,7 +226,11 @@ def training_rows(X: Any, y: Any, sample_weight: Any) -> EvalInput:
 
 
 def read_problem(
-    estimator: BasePolyleaf, params: dict[str, Any], given: EvalInput, start: Start | None = None
+    estimator: BasePolyleaf,
+    params: dict[str, Any],
+    given: EvalInput,
+    start: Start | None = None,
+    seed: int | None = None,
 ) -> Problem:
     """Read and check what there is to train on.
 
@@ -218,6 +244,8 @@ def read_problem(
         The training rows as the user gave them.
     start : Start or None
         What training goes on from.
+    seed : int or None
+        Of the run, where it was drawn already; None: `random_state` says it.
     """
     targets = estimator._targets(params)
     reader = RowReader(estimator, targets)
@@ -247,16 +275,17 @@ def read_problem(
             table="sparse" if given.pieces is not None and scipy.sparse.issparse(rows.X) else None,
         )
     )
-    settings = make_settings(params, coding, loss.name, features, interaction)
+    settings = make_settings(params, coding, loss.name, features, interaction, seed)
     targets.check_signs(settings.monotone, loss)
     _check_signs_of_categories(settings.monotone, features, params)
     codes = coding.encode(rows.y)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
     shard = None if given.pieces is None else given.pieces.shard(rows.kept)
-    data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)), shard)
+    with rows.names.used():
+        data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)), shard)
+        loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
     if isinstance(given.X, BinnedTable):
         check_weights_of_cuts(given.X, data.weights.row, rows.kept)
-    loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
     metrics = targets.make_metrics(coding, loss, data)
     if isinstance(data.X, StreamedTable):
         _plan_memory(data.X, data, loss, settings, given.X_name)
@@ -273,6 +302,7 @@ def read_problem(
         metrics=metrics,
         settings=settings,
         kept=rows.kept,
+        names=rows.names,
         own_weight=rows.weight,
     )
 

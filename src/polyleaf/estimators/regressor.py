@@ -204,15 +204,15 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            The features, or a `polyleaf.BinnedTable`, as in `predict`.
-        y : array-like or data frame of shape (n_rows,) or (n_rows, n_targets)
-            The targets; left out where a BinnedTable has them.
-        sample_weight : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            The features, a source or a `polyleaf.BinnedTable`, as in `predict`. Of a source, y and what is
+            predicted are held in memory, and the features are not.
+        y : str, list of str, array-like or data frame of shape (n_rows,) or (n_rows, n_targets)
+            The targets, or names of columns of a source, as in ``fit``; left out where batches or a
+            BinnedTable have them.
+        sample_weight : str or array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Weights of rows or cells.
         """
-        self._check_is_fitted()
-        y, sample_weight = self._to_score(X, y, sample_weight)
-        prediction = on_host(self._predicted(X, None))
+        prediction, y, sample_weight = self._beside_targets(X, y, sample_weight, self._means)
         targets, weight = self._observed(y, sample_weight, len(prediction))
         levels = self._coding.levels
         if levels is None:
@@ -224,6 +224,11 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self._check_is_fitted()
         link = self._link()
         return (self._shaped(link.predict(raw)) for raw in self._staged_raw(X, n_rounds))
+
+    def _means(self, X: Any) -> FloatArray:
+        """Return what is predicted for a table, of shape (rows, outputs), in the memory of the host."""
+        prediction: FloatArray = on_host(self._predicted(X, None))
+        return prediction
 
     def _shaped(self, prediction: FloatArray) -> FloatArray:
         return prediction[:, 0] if self._coding.ndim == 1 and prediction.shape[1] == 1 else prediction

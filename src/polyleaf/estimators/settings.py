@@ -36,10 +36,12 @@ def make_settings(
     loss_name: str,
     features: Features,
     interaction: InteractionGroups | None,
+    seed: int | None = None,
 ) -> Settings:
     """Return checked parameters as plain Python numbers, with seed, threads and "auto" resolved.
 
-    A setting with the name of a parameter is that parameter, unless it is made here.
+    A setting with the name of a parameter is that parameter, unless it is made here. `seed` is that of the
+    run where it was drawn already.
     """
     n_outputs = coding.n_outputs
 
@@ -54,7 +56,7 @@ def make_settings(
         "output_weight": arranged(output_weight_vector(params["output_weight"], n_outputs)),
         "base_score": arranged(base_score_vector(params["base_score"], n_outputs)),
         "categorical": features.categorical(),
-        "seed": seed_of(params["random_state"]),
+        "seed": seed_of(params["random_state"]) if seed is None else seed,
         "n_threads": effective_threads(_PLAIN["int | None"](params["n_jobs"])),
         "monotone": arranged(_signs(params["monotone_constraints"], coding, features)),
         "interaction": interaction,

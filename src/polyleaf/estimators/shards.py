@@ -14,19 +14,25 @@ from polyleaf._core import BinnedMatrix
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import EvalInput
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.sums import largest
-from polyleaf.estimators.fit import callbacks_of, evaluations
+from polyleaf.estimators.fit import callbacks_of, evaluations, note_of
 from polyleaf.estimators.problem import Problem, read_problem
+from polyleaf.model.checkpoint import CheckpointNote
+from polyleaf.model.file import write_model
 from polyleaf.model.fitted import SavedModel
-from polyleaf.params.combinations import check, refused
+from polyleaf.params.combinations import check
+from polyleaf.params.settings import seed_of
 from polyleaf.params.situation import Situation
 from polyleaf.params.validation import validate_params
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.current import summed_over
 from polyleaf.peers.gather import gather_notes
-from polyleaf.training.callbacks import Checkpoint
-from polyleaf.training.loop import Beginning, RoundsDone, TrainingResult, train
+from polyleaf.training.callbacks import may_save
+from polyleaf.training.continuation import Start
+from polyleaf.training.forest_maker import RoundsDone
+from polyleaf.training.loop import Beginning, TrainingResult, train
+from polyleaf.training.monitor import check_measurable
 from polyleaf.training.shared_callbacks import SharedCallbacks
 
 if TYPE_CHECKING:
@@ -47,12 +53,21 @@ class PreparedShard:
         The training rows as bins.
     callbacks : list
         Those of the estimator.
+    start : Start or None
+        What training goes on from.
+    note : CheckpointNote or None
+        What a checkpoint says beside the model; None: none is written.
+    measured : bool
+        Whether the training rows are measured after each round.
     """
 
     problem: Problem
     evals: list[Dataset]
     matrix: BinnedMatrix
     callbacks: list[Any] = field(default_factory=list)
+    start: Start | None = None
+    note: CheckpointNote | None = None
+    measured: bool = False
 
 
 def check_shards(estimator: BasePolyleaf, n_eval_sets: int) -> list[Any]:
@@ -63,15 +78,18 @@ def check_shards(estimator: BasePolyleaf, n_eval_sets: int) -> list[Any]:
     params = estimator.get_params(deep=False)
     validate_params(params, estimator._kind)
     callbacks = callbacks_of(params, n_eval_sets)
-    saves = any(isinstance(callback, Checkpoint) for callback in callbacks)
-    goes_on = bool(params["warm_start"]) and hasattr(estimator, "_forest")
-    asked = ("warm_start=True on a fitted estimator",) if goes_on else ()
-    check(Situation(params, device=params["device"], shards=True, checkpoint=saves, going_on=asked))
+    check(Situation(params, device=params["device"], shards=True))
     return callbacks
 
 
 def prepare_shard(
-    estimator: BasePolyleaf, given: EvalInput, evals: Sequence[EvalInput], n_threads: int
+    estimator: BasePolyleaf,
+    given: EvalInput,
+    evals: Sequence[EvalInput],
+    n_threads: int,
+    seed: int | None = None,
+    start: Start | None = None,
+    noted: bool = False,
 ) -> PreparedShard:
     """Read the rows of a shard and bin them by the cut points of all rows.
 
@@ -85,6 +103,13 @@ def prepare_shard(
         The rows of each evaluation set that are here, with their `pieces`.
     n_threads : int
         Of this shard; affects the time only.
+    seed : int, default=None
+        Of the run, where whoever began it has drawn one. None: the first shard draws it for all, so that a
+        RandomState that they share advances once, as in a plain ``fit``.
+    start : Start or None
+        What training goes on from; the same for all shards.
+    noted : bool
+        Whether a checkpoint may be written, also where no callback of the estimator does it.
 
     Raises
     ------
@@ -97,16 +122,20 @@ def prepare_shard(
     with summed_over(given.pieces.peers):
         for one in (given, *evals):
             _check_alike(one)
-        problem = read_problem(estimator, params, given)
+        if seed is None:
+            drawn = seed_of(params["random_state"]) if given.pieces.peers.rank == 0 else None
+            seed = int(gather_notes(drawn)[0])
+        problem = read_problem(estimator, params, given, start, seed=seed)
         _check_columns(problem)
         _check_weights(problem.data)
-        seed = gather_notes(problem.settings.seed)[0]  # of a RandomState, each shard has a copy or none has
-        problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads, seed=seed))
+        problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads))
         measured = evaluations(problem, evals)
+        check_measurable(problem.metrics, measured, problem.loss.n_outputs)
+        note = note_of(problem, start) if noted or may_save(callbacks) else None
         matrix = bin_data(problem.data, problem.settings)
         # The numbers themselves are needed no more.
         coded = replace(problem.data, X=BinnedRows(matrix, lambda: ""))
-        return PreparedShard(replace(problem, data=coded), measured, matrix, callbacks)
+        return PreparedShard(replace(problem, data=coded), measured, matrix, callbacks, start, note)
 
 
 def train_shard(prepared: PreparedShard, peers: Collectives, done: RoundsDone) -> SavedModel:
@@ -124,14 +153,18 @@ def train_shard(prepared: PreparedShard, peers: Collectives, done: RoundsDone) -
         Rounds that this shard knows to be done; the shards go on from those of the one that knows most.
         Rounds are added as they are done.
     """
-    problem = prepared.problem
+    problem, start = prepared.problem, prepared.start
+
+    def save(path: str | os.PathLike[str], result: TrainingResult) -> None:
+        write_model(path, SavedModel(problem.kind, problem.params, problem.fitted(result), prepared.note))
+
     with summed_over(peers):
         counts = gather_notes(len(done))
         if max(counts) > min(counts):
             knows = counts.index(max(counts)) == peers.rank
             said = peers.all_gather(pickle.dumps(done) if knows else b"")
             done[:] = pickle.loads(next(text for text in said if len(text) > 0))
-        shared = SharedCallbacks(peers, prepared.callbacks)
+        shared = SharedCallbacks(peers, prepared.callbacks, len(done), prepared.measured)
         result = train(
             _connected(problem.data, peers),
             [_connected(data, peers) for data in prepared.evals],
@@ -139,8 +172,8 @@ def train_shard(prepared: PreparedShard, peers: Collectives, done: RoundsDone) -
             problem.metrics,
             problem.settings,
             [shared],
-            Beginning(matrix=prepared.matrix, done=done),
-            save=_refuse_to_save,
+            Beginning(None if start is None else start.forest, prepared.matrix, done),
+            save=save,
         )
         if result.error is not None:
             raise result.error
@@ -156,13 +189,10 @@ def _connected(data: Dataset, peers: Collectives) -> Dataset:
 def fit_shard(
     estimator: BasePolyleaf, given: EvalInput, evals: Sequence[EvalInput], n_threads: int
 ) -> SavedModel:
-    """Do `prepare_shard` and `train_shard`."""
+    """Do `prepare_shard` and `train_shard`; with `warm_start`, after the trees that the estimator has."""
     assert given.pieces is not None
-    return train_shard(prepare_shard(estimator, given, evals, n_threads), given.pieces.peers, [])
-
-
-def _refuse_to_save(path: str | os.PathLike[str], result: TrainingResult) -> None:
-    raise refused(Situation(shards=True, checkpoint=True))
+    start = estimator._start(None, None)
+    return train_shard(prepare_shard(estimator, given, evals, n_threads, start=start), given.pieces.peers, [])
 
 
 def _check_alike(given: EvalInput) -> None:

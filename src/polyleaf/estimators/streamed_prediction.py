@@ -1,4 +1,4 @@
-"""Predictions of a source, some rows at a time: joined in memory, or written to a Parquet file."""
+"""Predictions of a source, some rows at a time: joined in memory, beside y, or written to a Parquet file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,20 @@ from typing import Any
 import numpy as np
 
 from polyleaf.data.device_arrays import on_host
+from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.joined_parts import joined
-from polyleaf.data.parquet_source import import_pyarrow_dataset
-from polyleaf.data.sources import frames_to_predict, source_kind
+from polyleaf.data.parquet_files import import_pyarrow_dataset
+from polyleaf.data.parquet_source import ParquetSource
+from polyleaf.data.sources import (
+    WERE_THERE_ANY,
+    frames_to_predict,
+    no_target,
+    opened,
+    rows_of,
+    source_kind,
+    table_of_batch,
+    targets_of_batches,
+)
 from polyleaf.data.tables import frame_kind
 from polyleaf.files.written_file import checked_target, file_in_place_of
 
@@ -42,6 +53,48 @@ def predict_by_parts(
         import_pyarrow_dataset("out=..., which writes a Parquet file,")
         return _written(map(predict, _parts(X, features)), columns, out)
     return joined([predict(part) for part in _parts(X, features)], "the prediction")
+
+
+def predict_beside_targets(
+    given: EvalInput, features: Sequence[str] | None, predict: Predict
+) -> tuple[Any, Any, Any]:
+    """Return the predictions of all rows of a source, y and weights; batches are gone through once.
+
+    Parameters
+    ----------
+    given : EvalInput
+        X is the source; y and the weights may be names of its columns, or come with its batches.
+    features : sequence of str or None
+        Names of the features of ``fit``.
+    predict : callable
+        Returns the predictions of a table.
+    """
+    if source_kind(given.X) == "batches":
+        return _predict_batches(given, predict)
+    with opened(given, None, features) as rows:
+        rows = rows_of(rows)
+        source = rows.X
+        assert isinstance(source, ParquetSource)
+        predictions = [predict(part) for part in source.frames()]
+    return joined(predictions, "the prediction"), rows.y, rows.weight
+
+
+def _predict_batches(given: EvalInput, predict: Predict) -> tuple[Any, Any, Any]:
+    targets = targets_of_batches(given)
+    predictions = []
+    batches: Any = given.X
+    for number, batch in enumerate(batches):
+        place = f"batch {number}"
+        parts = targets.taken_apart(batch, place)
+        predictions.append(predict(table_of_batch(parts[0], place, given.X_name)))
+        targets.keep(parts, predictions[-1].shape[0], place)
+    if not predictions:
+        raise ValueError(f"{given.X_name}: there are no batches{WERE_THERE_ANY}.")
+    y, weight = targets.joined()
+    y = given.y if y is None else y
+    if y is None:
+        raise no_target(given)
+    return joined(predictions, "the prediction"), y, given.weight if weight is None else weight
 
 
 def _parts(X: Any, features: Sequence[str] | None) -> Iterator[Any]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import EvalInput, FloatArray
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import FloatArray
 from polyleaf.data.mixed_targets import (
     CodedGroup,
     MixedCoding,
@@ -41,9 +42,10 @@ class GroupedTargets(Targets):
 
     def naming_columns(self, given: EvalInput) -> EvalInput:
         """Return rows whose y is a table of columns: those of all groups where none are named."""
-        if isinstance(given.y, str):
+        kind = source_kind(given.X)
+        if isinstance(given.y, str) and kind is not None:
             return replace(given, y=[given.y])
-        if given.y is None and source_kind(given.X) not in (None, "batches"):
+        if given.y is None and kind not in (None, "batches"):
             return replace(given, y=frozenset(column for spec in self._specs() for column in spec.columns))
         return given
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import Array, EvalInput, FloatArray
+from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.target_frames import TargetInput, read_target_input
 from polyleaf.data.targets import (
     TargetCoding,

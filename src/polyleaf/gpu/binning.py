@@ -15,7 +15,7 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.device_arrays import on_host
-from polyleaf.data.inputs import search_infinity
+from polyleaf.data.infinities import search_infinity
 from polyleaf.gpu.memory import QUAD
 from polyleaf.gpu.runtime import cupy, kernel, launch
 from polyleaf.gpu.structs import Record, constant, table_record

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf.data.inputs import Array, FloatArray, read_only
+from polyleaf.data.float_arrays import read_only
+from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses.base import Loss
 from polyleaf.losses.formula import Formula, NumpyFormula
 

@@ -6,16 +6,12 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sums import column_quantiles
 from polyleaf.losses.base import Loss
 from polyleaf.losses.formula import Formula
+from polyleaf.losses.huber_minimum import huber_minimum
 from polyleaf.losses.units import squares_of_units, units_of_residuals
-from polyleaf.losses.weighted import (
-    observed_range,
-    weighted_quantiles,
-    weighted_variance,
-)
-from polyleaf.peers.current import summed_over
-from polyleaf.peers.gather import gather_rows
+from polyleaf.losses.weighted import observed_range, weighted_variance
 
 # Of a row within delta where most are far outside: it counts as so many of them, and cannot hold its leaf.
 _LARGEST_CURVATURE = 32.0
@@ -49,42 +45,7 @@ class Huber(Loss):
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the minimum of the weighted loss of each target."""
-        return np.array([self._minimum_of_all(y[:, j], _of_column(weight, j)) for j in range(y.shape[1])])
-
-    def _minimum_of_all(self, y: Array, weight: FloatArray | None) -> float:
-        """Return the minimum over the rows of all shards, which are sorted in one place."""
-        what = "the base score of objective='huber'"
-        y, weight = gather_rows(y, what), None if weight is None else gather_rows(weight, what)
-        with summed_over(None):
-            return self._minimum(y, weight)
-
-    def _minimum(self, y: Array, weight: FloatArray | None) -> float:
-        """Return where the derivative, which ascends, changes its sign."""
-        weight = np.ones(len(y)) if weight is None else weight
-        order = np.lexsort((weight[weight > 0], y[weight > 0]))
-        if len(order) == 0:
-            return 0.0
-        values, weight = y[weight > 0][order], weight[weight > 0][order] / weight.max()
-        # Around the median sums are small; in units no size of target overflows.
-        middle = weighted_quantiles(values[:, np.newaxis], weight, np.array([0.5]))
-        unit = float(units_of_residuals(values[:1], values[-1:], middle)[0])
-        values = values / unit - float(middle[0]) / unit
-        delta = self._delta / unit
-        total = np.concatenate([[0.0], np.cumsum(weight)])
-        moment = np.concatenate([[0.0], np.cumsum(weight * values)])
-
-        def derivative(score: float) -> float:
-            low, high = np.searchsorted(values, [score - delta, score + delta])
-            near = score * (total[high] - total[low]) - (moment[high] - moment[low])
-            return float(near + delta * total[low] - delta * (total[-1] - total[high]))
-
-        left, right = float(values[0]), float(values[-1])
-        while left < (between := 0.5 * (left + right)) < right:
-            if derivative(between) < 0:
-                left = between
-            else:
-                right = between
-        return (right + float(middle[0]) / unit) * unit
+        return huber_minimum(y, weight, self._delta)
 
     def scales(
         self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool
@@ -97,7 +58,7 @@ class Huber(Loss):
         with np.errstate(over="ignore"):
             distance = np.maximum(1.0, np.minimum(np.abs(residual) / self._delta, _LARGEST_FACTOR))
         # The median: a few outliers, however far, are not to make everybody else's steps longer.
-        ordinary = weighted_quantiles(distance, weight, np.full(self.n_outputs, 0.5))
+        ordinary = column_quantiles(distance, weight, np.full(self.n_outputs, 0.5))
         self._factor = np.maximum(1.0, ordinary)
         if not scale_targets:
             return self._unit, squares_of_units(self._unit) / self._factor
@@ -112,7 +73,3 @@ class Huber(Loss):
     def predict(self, raw: FloatArray, n_threads: int = 1) -> FloatArray:
         """Return the raw scores."""
         return raw
-
-
-def _of_column(weight: FloatArray | None, j: int) -> FloatArray | None:
-    return weight[:, j] if weight is not None and weight.ndim == 2 else weight

@@ -6,6 +6,7 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.row_names import row_name
 from polyleaf.data.sums import any_of_columns, weighted_mean
 from polyleaf.losses.base import Loss
 from polyleaf.losses.formula import Formula
@@ -89,8 +90,8 @@ def check_range(objective: str, y: Array, weight: FloatArray | None, words: Targ
         row, target = np.argwhere(wrong)[0]
         allowed = "greater than 0" if objective == "gamma" else "at least 0"
         raise ValueError(
-            f"{words.name} is {y[row, target]} in row {row} of {words.column(target)}; {objective!r} needs "
-            f"targets {allowed}."
+            f"{words.name} is {y[row, target]} in {row_name(row)} of {words.column(target)}; {objective!r} "
+            f"needs targets {allowed}."
         )
 
 

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sums import column_quantiles
 from polyleaf.losses.base import Loss
 from polyleaf.losses.formula import Formula
 from polyleaf.losses.units import units_of_residuals
-from polyleaf.losses.weighted import observed_range, weighted_quantiles
+from polyleaf.losses.weighted import observed_range
 from polyleaf.params.objectives import Link
 
 
@@ -51,7 +52,7 @@ class Quantile(Loss):
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the weighted quantiles of each target."""
-        return weighted_quantiles(y[:, self.target_columns()], weight, self.leaf_levels)
+        return column_quantiles(y[:, self.target_columns()], weight, self.leaf_levels)
 
     def scales(
         self, y: Array, weight: FloatArray | None, base: FloatArray, scale_targets: bool

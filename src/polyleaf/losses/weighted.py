@@ -1,4 +1,4 @@
-"""Weighted variances and quantiles of targets, one per output.
+"""Ranges and weighted variances of targets, one per output.
 
 Weights are None (all equal), one per row, or one per row and output; a cell of weight 0 does not count,
 whatever finite number it holds.
@@ -6,10 +6,8 @@ whatever finite number it holds.
 
 from __future__ import annotations
 
-import numpy as np
-
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sums import column_range, mean_of_columns, quantile, weighted_mean
+from polyleaf.data.sums import column_range, mean_of_columns, weighted_mean
 
 
 def observed_range(y: Array, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -21,11 +19,3 @@ def weighted_variance(y: Array, weight: FloatArray | None) -> FloatArray:
     """Return the weighted variance of each column of `y`, whose squares must be within float64."""
     mean = weighted_mean(y, weight)
     return mean_of_columns(lambda some: (y[:, some] - mean[some]) ** 2, y.shape[1], weight)
-
-
-def weighted_quantiles(y: Array, weight: FloatArray | None, levels: FloatArray) -> FloatArray:
-    """Return, for each column of `y`, the quantile of its level."""
-    columns = [
-        weight[:, j] if weight is not None and weight.ndim == 2 else weight for j in range(len(levels))
-    ]
-    return np.array([quantile(y[:, j], columns[j], level) for j, level in enumerate(levels)])

@@ -91,6 +91,7 @@ def column_blocks(y: Any, prediction: Any) -> Iterator[tuple[slice, Array, Array
     if hasattr(prediction, "tocsc"):
         prediction = prediction.tocsc()
     n_rows, n_columns = prediction.shape
+    n_rows = int(largest(np.array([n_rows]), None))  # shards take the same steps
     step = max(1, BLOCK_CELLS // max(1, n_rows))
     for start in range(0, n_columns, step):
         columns = slice(start, start + step)

@@ -12,7 +12,8 @@ import numpy as np
 from sklearn import metrics as sklearn_metrics
 from sklearn.metrics._scorer import _BaseScorer
 
-from polyleaf.data.inputs import Array, FloatArray, read_only
+from polyleaf.data.float_arrays import read_only
+from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.metrics.average import MetricFunction
 from polyleaf.metrics.by_columns import is_mean_of_columns, measured_by_columns, refuse_cells
 from polyleaf.metrics.metric import Metric

@@ -44,7 +44,7 @@ def _f1_of_codes(
         group_sums(weight, true, n_classes),
         group_sums(weight, predicted, n_classes),
     )
-    seen = np.bincount(true, minlength=n_classes) + np.bincount(predicted, minlength=n_classes) > 0
+    seen = group_sums(None, true, n_classes) + group_sums(None, predicted, n_classes) > 0
     return counts.f1(average, seen)
 
 

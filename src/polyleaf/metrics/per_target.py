@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.sums import any_of_columns
 from polyleaf.metrics.average import MetricFunction
 from polyleaf.metrics.metric import Metric
 
@@ -31,7 +32,9 @@ class PerTarget:
     def metrics(self, whole: Metric, targets: Sequence[str]) -> list[Metric]:
         """Return the metric of each target; `whole` is that of all of them."""
         return [
-            Metric(f"{target}/{self.name}", whole.greater_is_better, self._of_column(column))
+            Metric(
+                f"{target}/{self.name}", whole.greater_is_better, self._of_column(column), merges=whole.merges
+            )
             for column, target in enumerate(targets)
         ]
 
@@ -40,7 +43,7 @@ class PerTarget:
             own = [column]
             if weight is not None and weight.ndim == 2:
                 weight = np.ascontiguousarray(weight[:, own])
-                if not weight.any():  # a target may have no observation in an evaluation set
+                if not any_of_columns(weight > 0)[0]:  # a target may have no observation in an evaluation set
                     return float("nan")
             return self.function(y[:, own], prediction[:, own], weight)
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from polyleaf.data.inputs import Array, FloatArray, as_float64
+from polyleaf.data.float_arrays import as_float64
+from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.sums import column_sums, group_sums, row_count
 from polyleaf.metrics.average import MetricFunction, dense, mean_of_rows, row_weights
 from polyleaf.metrics.ranking import best_columns, check_k, checked_ranking

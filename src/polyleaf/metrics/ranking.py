@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
+from polyleaf.data.float_arrays import as_float64
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.row_weights import check_weights
 from polyleaf.data.sparse_formats import compressed
 from polyleaf.metrics.average import MetricFunction, dense, mean_of_columns, mean_of_rows, row_weights
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from polyleaf.data.inputs import Array, FloatArray, as_float64, check_weights
+from polyleaf.data.float_arrays import as_float64
+from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.row_weights import check_weights
 from polyleaf.data.sums import any_of_columns, weighted_mean
 from polyleaf.metrics.average import mean_of_cells
 

@@ -258,7 +258,7 @@ _MEANS_OF_ROWS = frozenset(
     {
         *("rmse", "mse", "mae", "mape", "r2", "huber", "quantile", *_DEVIANCES),
         *("cross_entropy", "binary_cross_entropy", "log_loss", "accuracy", "error"),
-        *("top1_accuracy", "precision@k", "ndcg@k"),
+        *("top1_accuracy", "precision@k", "psp@k", "ndcg@k", "f1_micro", "f1_macro"),
     }
 )
 _GREATER_IS_BETTER = frozenset(

@@ -16,8 +16,11 @@ from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.dataset import FeatureTable
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import Array
+from polyleaf.data.row_digest import add_rows
 from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.params.table import EstimatorKind, parameters_of
+from polyleaf.peers.gather import gather_notes
+from polyleaf.peers.shard import Shard
 
 # These change no tree that both runs have. (The seed of a run is in the checkpoint.)
 _FREE_PARAMETERS = frozenset(
@@ -37,6 +40,8 @@ _DIGEST_BYTES = 16
 _LARGEST_SEED = np.iinfo(np.int32).max
 _DATA_NAMES = ("X", "y", "sample_weight")
 _BINNED = "binned"
+# Digests of rows that may lie anywhere begin so; earlier ones are of all rows in one stream.
+_OF_ROWS = "rows "
 
 
 @dataclass(frozen=True)
@@ -81,10 +86,15 @@ class CheckpointNote:
                     f"{before[name]!r:.200}, and is {now!r:.200} now."
                 )
 
-    def check_data(self, data: Mapping[str, FeatureTable | None]) -> None:
-        """Raise ValueError naming the first array that is not as it was, and in what."""
-        for name, now in describe_data(data).items():
+    def check_data(self, data: Mapping[str, FeatureTable | None], shard: Shard | None = None) -> None:
+        """Raise ValueError naming the first array that is not as it was, and in what.
+
+        `shard`: which of the rows are here; None: all.
+        """
+        for name, values in data.items():
             before = self.data[name]
+            earlier = before is not None and not str(before.get("digest")).startswith(_OF_ROWS)
+            now = _description(values, shard, in_one_stream=earlier)
             if before == now:
                 continue
             opening = f"resume: the checkpoint is of a run on other data: {name}"
@@ -100,6 +110,11 @@ class CheckpointNote:
             for what in ("shape", "dtype"):
                 if before.get(what) != now[what]:
                     raise ValueError(f"{opening} had {what} {before.get(what)}, and has {now[what]} now.")
+            if earlier and shard is not None:
+                raise ValueError(
+                    f"{opening} cannot be compared: an earlier build wrote the file. Resume it where all "
+                    "rows are in one place."
+                )
             raise ValueError(f"{opening} holds other values.")
 
 
@@ -131,9 +146,44 @@ def describe_params(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _described(value) for name, value in params.items() if name not in _FREE_PARAMETERS}
 
 
-def describe_data(data: Mapping[str, FeatureTable | None]) -> dict[str, dict[str, Any] | None]:
-    """Return shape, dtype and a digest of each array."""
-    return {name: None if data[name] is None else _fingerprint(on_host(data[name])) for name in _DATA_NAMES}
+def describe_data(
+    data: Mapping[str, FeatureTable | None], shard: Shard | None = None
+) -> dict[str, dict[str, Any] | None]:
+    """Return shape, dtype and a digest of each array.
+
+    Parameters
+    ----------
+    data : mapping
+        X, y and sample_weight.
+    shard : Shard or None
+        Which of the rows are here; the description is that of all. None: all are.
+    """
+    return {name: _description(data[name], shard) for name in _DATA_NAMES}
+
+
+def _description(
+    values: FeatureTable | None, shard: Shard | None, *, in_one_stream: bool = False
+) -> dict[str, Any] | None:
+    if values is None:
+        return None
+    table: Any = on_host(values)
+    if isinstance(table, BinnedRows):
+        return {"shape": list(table.shape), "dtype": _BINNED, "digest": table.digest()}
+    if scipy.sparse.issparse(table) or (in_one_stream and shard is None):
+        return _fingerprint(table)
+    dtype, total = str(table.dtype), 0
+    n_rows = table.shape[0] if shard is None else shard.n_rows
+    if shard is not None:  # a gap makes floats of integers, also where there is none
+        dtype = str(np.result_type(*gather_notes(dtype)))
+    if isinstance(table, StreamedTable):
+        for rows, block in table.rows_of(range(table.shape[1])):
+            total = add_rows(total, block.astype(dtype, copy=False), first=rows.start)
+    else:
+        numbers = None if shard is None else shard.numbers(table.shape[0])
+        total = add_rows(0, table.astype(dtype, copy=False), numbers)
+    if shard is not None:
+        total = sum(gather_notes(total)) % 2**64
+    return {"shape": [n_rows, *table.shape[1:]], "dtype": dtype, "digest": f"{_OF_ROWS}{total:016x}"}
 
 
 def _described(value: Any) -> Any:
@@ -162,8 +212,7 @@ def _described(value: Any) -> Any:
 
 
 def _fingerprint(values: Any) -> dict[str, Any]:
-    if isinstance(values, BinnedRows):
-        return {"shape": list(values.shape), "dtype": _BINNED, "digest": values.digest()}
+    """Return shape, dtype and a digest of all rows in one stream."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     dtype = str(values.dtype)
     if scipy.sparse.issparse(values):

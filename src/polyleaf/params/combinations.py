@@ -473,18 +473,6 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "the sums of their leaves hang on the order of the rows",
     ),
     Exclusion(
-        "shards, going on",
-        options.SHARDS,
-        options.GOING_ON,
-        "the trees to go on from would have to be on all shards",
-    ),
-    Exclusion(
-        "shards, Checkpoint",
-        options.SHARDS,
-        options.CHECKPOINT,
-        "the digest of the rows, by which a run goes on with the same ones, is taken in one place",
-    ),
-    Exclusion(
         "shards, callable objective",
         options.SHARDS,
         options.CALLABLE_OBJECTIVE,
@@ -608,6 +596,13 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.OUT,
         options.SPARSE_PREDICTIONS,
         "the columns of a Parquet file are dense",
+    ),
+    Exclusion(
+        "stages, streamed X",
+        options.STAGES,
+        options.STREAMED_TABLE,
+        "every stage would read all rows once more (`predict(X, n_rounds=...)` gives some of them; a "
+        "`BinnedTable` of the rows, made with `like` where it is not that of `fit`, all)",
     ),
     Exclusion(
         "as_labels, no top_k",

@@ -339,6 +339,7 @@ NO_FRAME = Option("no data frame in `X` or in the `y` of `fit`", lambda s: not s
 SPARSE_PREDICTIONS = Option("`predict(sparse=True)`", _is_asked("sparse"), "sparse=True")
 NOT_LABELS = Option("anything but several labels", lambda s: s.kind is not None and s.kind != "multilabel")
 OUT = Option("`predict(out=...)`", _is_asked("out"), "out")
+STAGES = Option("`staged_predict`, `staged_predict_proba`", _is_asked("stages"), "staged_predict()")
 TOP_K = Option("`top_k`", _is_asked("top_k"))
 NO_TOP_K = Option("no `top_k`", lambda s: "top_k" not in s.asked)
 AS_LABELS = Option("`predict(as_labels=True)`", _is_asked("as_labels"), "as_labels=True")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.peers.exchange import Buffer, Exchange, ExchangeError, Received, as_bytes
-from polyleaf.peers.packing import pack, unpack
+from polyleaf.peers.parts import Part, Parts
 
 # Up to here everybody gets everything: one exchange takes less time than two that send less.
 _SMALL_BYTES = 1 << 17
@@ -30,9 +30,9 @@ class Collectives:
     ----------
     exchange : Exchange
         What carries the messages.
-    packed : bool
-        Whether the parts of `scatter_sums` travel in the fewest bits: that pays between machines, not between
-        threads of one process. The same on all ranks.
+    shared_memory : bool
+        Whether ranks on the same machine read the parts of `exchange_parts` where they lie; all others are
+        sent them in the fewest bits. The same on all ranks.
 
     Attributes
     ----------
@@ -44,9 +44,10 @@ class Collectives:
         The time that exchanges took, waiting included.
     """
 
-    def __init__(self, exchange: Exchange, packed: bool = True) -> None:
+    def __init__(self, exchange: Exchange, shared_memory: bool = True) -> None:
         self._exchange = exchange
-        self._packed = packed
+        self._parts = Parts(exchange.rank, exchange.size, shared_memory)
+        self._parts_sent = -1  # after how many exchanges
         self.n_exchanges = 0
         self.bytes_sent = 0
         self.seconds = 0.0
@@ -80,31 +81,32 @@ class Collectives:
         """Replace each number by the largest of all ranks, in place; NaN where one of them is NaN."""
         self._reduce(array, np.maximum)
 
-    def scatter_sums(self, parts: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
-        """Send ``parts[r]`` to rank ``r``, its owner; return the sum of all parts sent here.
+    def memory(self, n: int) -> Part:
+        """Return memory for so many numbers, whose slices `exchange_parts` takes. All ranks ask together.
+
+        It is valid until this is called again, and may be written at once.
+        """
+        if self._parts_sent == self.n_exchanges:  # others may still read
+            self.all_gather(b"")
+        return self._parts.memory(n, self.all_gather)
+
+    def exchange_parts(self, parts: Sequence[Part], n_threads: int) -> list[Part]:
+        """Send ``parts[r]``, which lies in the memory for parts, to rank ``r``, its owner.
 
         Every rank has a part of the same shape for an owner; owners may differ. Where parts are packed, each
-        entry of the first axis (a node, say) has a width of its own. Sums must fit 32 bits.
+        entry of the first axis (a node, say) has a width of its own.
+
+        Returns
+        -------
+        list of int32 ndarray
+            The parts of all other ranks for this one, to be read until this rank exchanges something else.
+            It has to: the others wait for that before they write again.
         """
         if len(parts) != self.size:
             raise ValueError(f"{len(parts)} parts for {self.size} ranks")
-        own = parts[self.rank]
-        sent: list[Buffer] = [
-            b"" if rank == self.rank else pack(part) if self._packed else part
-            for rank, part in enumerate(parts)
-        ]
-        total: npt.NDArray[np.int32] = own.copy()
-        for rank, received in enumerate(self.all_to_all(sent)):
-            if rank == self.rank:
-                continue
-            if not self._packed:
-                total += _as_numbers(received, own, rank).reshape(own.shape)
-                continue
-            try:
-                total += unpack(received, own.shape)
-            except ValueError as error:
-                raise ExchangeError(f"rank {rank} sent something else: {error}") from error
-        return total
+        messages = self.all_to_all(self._parts.sent(parts, n_threads))
+        self._parts_sent = self.n_exchanges
+        return self._parts.received(messages, parts[self.rank], n_threads)
 
     def _reduce(self, array: Numbers, operation: np.ufunc) -> None:
         if array.dtype not in _SUMMED:

@@ -10,35 +10,30 @@ import numpy.typing as npt
 
 from polyleaf.peers.current import current_peers
 
-# Of an array whose rows are brought together on every shard.
+# Of rows that are brought together on every shard.
 MOST_GATHERED_BYTES = 1 << 30
 
 
-def gather_rows(values: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
+def check_gathered(n_bytes: int, what: str) -> None:
+    """Raise ValueError where the rows that `what` needs in one place are too many; for all shards at once."""
+    if n_bytes > MOST_GATHERED_BYTES:
+        raise ValueError(
+            f"{what} needs the rows of all shards in one place: {n_bytes:,} bytes, where at most "
+            f"{MOST_GATHERED_BYTES:,} are brought together."
+        )
+
+
+def gather_rows(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the rows that all shards have, those of the first shard first; an only shard has them all.
 
     Parameters
     ----------
     values : ndarray
         The rows here; dtype and all axes but the first are those of every shard.
-    what : str
-        What errors call it.
-
-    Raises
-    ------
-    ValueError
-        Together they are too large.
     """
     peers = current_peers()
     if peers is None:
         return values
-    size = np.array([values.nbytes], dtype=np.int64)
-    peers.add(size)
-    if size[0] > MOST_GATHERED_BYTES:
-        raise ValueError(
-            f"{what} needs the rows of all shards in one place: {size[0]:,} bytes, where at most "
-            f"{MOST_GATHERED_BYTES:,} are brought together."
-        )
     parts = peers.all_gather(np.ascontiguousarray(values))
     rows = [np.frombuffer(part, dtype=values.dtype).reshape(-1, *values.shape[1:]) for part in parts]
     return np.concatenate(rows)

@@ -31,26 +31,35 @@ class Pieces:
     number: tuple[int, ...]
     n_rows: tuple[int, ...]
 
+    def first_rows(self) -> tuple[int, ...]:
+        """Return the number of the first row of each piece among those of the whole table."""
+        first, _ = self._first_rows(np.array(self.n_rows, dtype=np.int64))
+        return first
+
+    def _first_rows(self, n_rows: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], int]:
+        """Return the numbers of the first rows of pieces that have so many, and how many all pieces have."""
+        here = np.column_stack([np.array(self.number, dtype=np.int64), n_rows]).reshape(-1, 2)
+        everywhere = [np.frombuffer(part, dtype=np.int64) for part in self.peers.all_gather(here)]
+        sizes = np.concatenate(everywhere).reshape(-1, 2)
+        sizes = sizes[np.argsort(sizes[:, 0])]
+        first = dict(zip(sizes[:, 0].tolist(), (np.cumsum(sizes[:, 1]) - sizes[:, 1]).tolist(), strict=True))
+        return tuple(first[number] for number in self.number), int(sizes[:, 1].sum())
+
     def shard(self, kept: npt.NDArray[np.bool_] | None) -> Shard:
         """Return which rows of the table are here; those not kept (None: all are) are not counted at all."""
         begins = np.concatenate([[0], np.cumsum(self.n_rows)]).astype(np.int64)
         if kept is not None:
             before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
             begins = before[begins]
-        here = np.column_stack([np.array(self.number, dtype=np.int64), np.diff(begins)]).reshape(-1, 2)
-        everywhere = [np.frombuffer(part, dtype=np.int64) for part in self.peers.all_gather(here)]
-        sizes = np.concatenate(everywhere).reshape(-1, 2)
-        sizes = sizes[np.argsort(sizes[:, 0])]
-        if sizes[:, 1].sum() > MOST_ROWS:
+        lengths = np.diff(begins)
+        first, n_rows = self._first_rows(lengths)
+        if n_rows > MOST_ROWS:
             raise ValueError(
-                f"the table has {sizes[:, 1].sum():,} rows; at most {MOST_ROWS:,} are allowed, as sums have "
-                "31 bits."
+                f"the table has {n_rows:,} rows; at most {MOST_ROWS:,} are allowed, as sums have 31 bits."
             )
-        first = dict(zip(sizes[:, 0].tolist(), (np.cumsum(sizes[:, 1]) - sizes[:, 1]).tolist(), strict=True))
-        filled = np.diff(begins) > 0
         runs = [
-            (begin, first[number])
-            for begin, number, some in zip(begins[:-1].tolist(), self.number, filled, strict=True)
-            if some
+            (begin, number)
+            for begin, number, length in zip(begins[:-1].tolist(), first, lengths.tolist(), strict=True)
+            if length > 0
         ]
-        return Shard(self.peers, int(sizes[:, 1].sum()), np.array(runs, dtype=np.int64).reshape(-1, 2))
+        return Shard(self.peers, n_rows, np.array(runs, dtype=np.int64).reshape(-1, 2))

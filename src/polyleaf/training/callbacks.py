@@ -218,6 +218,12 @@ def all_callbacks(given: Sequence[Any] | None, early_stopping_rounds: int | None
     return [*stopping, *(one for one in callbacks if not isinstance(one, EarlyStopping)), *shown]
 
 
+def may_save(callbacks: Sequence[Any]) -> bool:
+    """Return whether one of them could write a checkpoint; of those of users it is not known."""
+    known = (EarlyStopping, LearningRateSchedule, TimeLimit, ProgressBar, EvaluationLog)
+    return any(type(one) not in known for one in callbacks)
+
+
 class CallbackList:
     """Calls the methods that each callback has.
 

@@ -111,7 +111,7 @@ class Start:
             raise refused(Situation(sparse_labels=True, first_score=True, words={"source": source}))
         if source == "resume":
             self.note.check_params(params, self.model.estimator)
-            self.note.check_data(data.arrays())
+            self.note.check_data(data.arrays(), data.shard)
 
     def check_categorical(self, columns: Sequence[int]) -> None:
         """Raise ValueError unless the model has the same categorical columns."""

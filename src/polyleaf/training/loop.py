@@ -11,13 +11,13 @@ import numpy as np
 
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.dataset import Dataset
-from polyleaf.growth.tree import Tree
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model.forest import Forest
 from polyleaf.params.settings import Settings
 from polyleaf.peers.current import summed_over
 from polyleaf.training.callbacks import CallbackError, CallbackList
+from polyleaf.training.forest_maker import ForestMaker, RoundsDone
 from polyleaf.training.monitor import Monitor
 from polyleaf.training.state import EvalsResult, TrainingState
 from polyleaf.training.trainer import Trainer
@@ -43,9 +43,6 @@ class TrainingResult:
     evals_result: EvalsResult
     best_iteration: int
     error: BaseException | None = None
-
-
-RoundsDone = list[list[tuple[Tree, int]]]  # the trees of each round, with their first outputs
 
 
 @dataclass
@@ -100,8 +97,7 @@ def train(
     run = Run(data, evals, loss, metrics, settings, begin)
 
     def result(state: TrainingState, error: BaseException | None = None) -> TrainingResult:
-        last = run.n_rounds - 1
-        best = last if state.best_iteration is None else min(max(state.best_iteration, 0), last)
+        best = state.best_round
         return TrainingResult(run.forest(best), run.evals_result(), best, error)
 
     # Nothing here refers to what refers to it: the table goes with the training, not with the next collection
@@ -113,10 +109,10 @@ def train(
         evals_result=run.history,
         greater_is_better={metric.name: metric.greater_is_better for metric in metrics},
         forest=run.forest,
-        # All shards measure, or none: which callback asks is up to the first.
-        training_metric=run.training_metric if data.shard is None else None,
+        training_metric=run.training_metric,
         save=None if save is None else lambda path, state: save(path, result(state)),
     )
+    state.maker = run.maker
     return result(state, boost(run, state, callbacks))
 
 
@@ -253,6 +249,11 @@ class Run:
         """Rounds the forest has."""
         return (0 if self._initial is None else self._initial.n_rounds) + len(self._rounds)
 
+    @property
+    def maker(self) -> ForestMaker:
+        """Makes forests of the trees of this run."""
+        return self._trainer.maker
+
     def begin(self) -> None:
         """Measure the rounds that the forest began with."""
         with summed_over(self._peers):
@@ -265,7 +266,7 @@ class Run:
         done = [tree for trees_of_round in self._rounds for tree in trees_of_round]
         if not done:
             return self._initial
-        forest = self._trainer.forest_of(done)
+        forest = self._trainer.maker.forest_of(done)
         return forest if self._initial is None else self._initial.followed_by(forest)
 
     def step(self, learning_rate: float) -> None:
@@ -276,7 +277,7 @@ class Run:
                 self._prepared = True
             grown = self._trainer.round(self.n_rounds, learning_rate)
             if self.history:
-                self._monitor.measure(self._trainer.forest_of(grown))
+                self._monitor.measure(self._trainer.maker.forest_of(grown))
         self._rounds.append(grown)  # a round counts once it is measured
 
     def forest(self, best: int | None = None) -> Forest:
@@ -284,13 +285,7 @@ class Run:
 
         The shares are left out where the forest began with trees of another run.
         """
-        trees = [tree for trees_of_round in self._rounds for tree in trees_of_round]
-        grown = self._trainer.forest_of(trees)
-        if self._initial is not None:
-            return self._initial.followed_by(grown)
-        n_rounds = grown.n_rounds if best is None else best + 1
-        self._trainer.share_gains(grown, trees[: n_rounds * grown.trees_per_round])
-        return grown
+        return self._trainer.maker.whole(self._initial, self._rounds, best)
 
     def evals_result(self) -> EvalsResult:
         """Return the metrics of the rounds done."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from polyleaf.metrics import Metric
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import Scores
 from polyleaf.peers.current import summed_over
-from polyleaf.peers.gather import gather_rows
+from polyleaf.peers.gather import check_gathered, gather_rows
 
 
 def measured(metric: Metric, data: Dataset, prediction: FloatArray, weight: FloatArray | None) -> float:
@@ -26,13 +27,26 @@ def measured(metric: Metric, data: Dataset, prediction: FloatArray, weight: Floa
     y = data.y
     if data.shard is None or metric.merges:
         return metric.function(y, prediction, weight)
-    what = f"the metric {metric.name!r}"
-    order = np.argsort(gather_rows(data.shard.numbers(len(prediction)), what))
-    y, prediction = gather_rows(y, what)[order], gather_rows(prediction, what)[order]
+    order = np.argsort(gather_rows(data.shard.numbers(len(prediction))))
+    y, prediction = gather_rows(y)[order], gather_rows(prediction)[order]
     if weight is not None:
-        weight = gather_rows(weight, what)[order]
+        weight = gather_rows(weight)[order]
     with summed_over(None):
         return metric.function(y, prediction, weight)
+
+
+def check_measurable(metrics: Sequence[Metric], evals: Sequence[Dataset], n_outputs: int) -> None:
+    """Raise ValueError where a metric needs more rows in one place than are brought together."""
+    for data in evals:
+        if data.shard is None:
+            continue
+        given = [one for one in (data.y, data.weights.whole()) if one is not None]
+        width = sum(math.prod(one.shape[1:]) for one in given) + n_outputs + 1  # and the number of the row
+        size = 8 * width * data.shard.n_rows
+        for metric in metrics:
+            if not metric.merges:
+                rows = f"{data.shard.n_rows:,} rows of {n_outputs} predictions"
+                check_gathered(size, f"the metric {metric.name!r} on {data.name!r} ({rows})")
 
 
 @dataclass

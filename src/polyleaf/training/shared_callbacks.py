@@ -21,16 +21,25 @@ class SharedCallbacks:
         What connects the shards.
     callbacks : sequence
         Those of the user; only those of the first shard are called.
+    n_unheard : int
+        Rounds that were done before the others were lost; callbacks are asked once more about the last one.
+    measured : bool
+        Whether all shards measure the training rows after each round, for callbacks that show how they fare.
     """
 
-    def __init__(self, peers: Collectives, callbacks: Sequence[Any]) -> None:
+    def __init__(
+        self, peers: Collectives, callbacks: Sequence[Any], n_unheard: int = 0, measured: bool = False
+    ) -> None:
         self._peers = peers
         self._calls = CallbackList(callbacks if peers.rank == 0 else [])
-        self._ended = self._unheard = False
+        self._unheard = n_unheard > 0
+        self._measured = measured
+        self._ended = False
 
     def before_training(self, state: TrainingState) -> None:
         """Let them look at `state` before anything is done."""
-        self._unheard = state.n_done > 0
+        if not self._measured:  # all shards measure, or none
+            state.measure_no_training_rows()
         self._called("before_training", state)
 
     def before_round(self, state: TrainingState) -> bool:
@@ -48,6 +57,7 @@ class SharedCallbacks:
 
     def after_round(self, state: TrainingState) -> bool:
         """Return whether the training ends after this round, and take over which one is the best."""
+        state.latest()
         return self._agreed(self._called("after_round", state), state)
 
     def after_training(self, state: TrainingState) -> None:

@@ -10,6 +10,7 @@ from polyleaf.model.forest import Forest
 from polyleaf.params.combinations import refused
 from polyleaf.params.rules import Real
 from polyleaf.params.situation import Situation
+from polyleaf.training.forest_maker import ForestMaker
 
 EvalsResult = dict[str, dict[str, list[float]]]
 
@@ -34,6 +35,8 @@ class TrainingState:
         For each metric, in their order, which way is up.
     best_iteration : int or None
         The best round so far, where a callback keeps track of it; predictions use the rounds up to it.
+    maker : ForestMaker or None
+        Makes forests of trees of this run, where there is a single one.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class TrainingState:
         self.greater_is_better = greater_is_better
         self.best_iteration: int | None = None
         self._usual_rate = self._learning_rate = learning_rate
+        self.maker: ForestMaker | None = None
         self._forest = forest
         self._training_metric = training_metric
         self._save = save
@@ -81,6 +85,12 @@ class TrainingState:
         """Whether there is one model that `save_checkpoint` could write."""
         return self._save is not None
 
+    @property
+    def best_round(self) -> int:
+        """The round that predictions go up to: the best one, or else the last; -1: there is none."""
+        last = self.n_done - 1
+        return last if self.best_iteration is None else min(max(self.best_iteration, 0), last)
+
     def forest(self) -> Forest:
         """Return the trees of the rounds done, as a new object."""
         if self._forest is None:
@@ -100,6 +110,10 @@ class TrainingState:
         if self._measured is None or self._measured[0] != self.n_done:  # for all callbacks that ask
             self._measured = self.n_done, self._training_metric()
         return self._measured[1]
+
+    def measure_no_training_rows(self) -> None:
+        """Have `latest` say nothing of the training rows; called by the training itself."""
+        self._training_metric = None
 
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Write the rounds done to a file that ``fit(..., resume=path)`` and ``load_model`` take."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
@@ -20,6 +18,7 @@ from polyleaf.model.forest import Forest
 from polyleaf.model.scores import Scores
 from polyleaf.params.settings import Settings
 from polyleaf.training.device import Device, make_device
+from polyleaf.training.forest_maker import ForestMaker
 from polyleaf.training.monitor import measured
 from polyleaf.training.run_memory import has_whole_trees
 
@@ -40,6 +39,8 @@ class Trainer:
         What leaf values are multiples of.
     trees_per_round : int
         One, or one for each output.
+    maker : ForestMaker
+        Makes forests of the trees of this run.
     """
 
     def __init__(self, data: Dataset, loss: Loss, settings: Settings, base: FloatArray) -> None:
@@ -55,6 +56,7 @@ class Trainer:
         self._renewal_weight = data.weights.whole() if renews else None
         joint = settings.multi_strategy == "multi_output_tree"
         self.trees_per_round = 1 if joint else loss.n_outputs
+        self.maker = ForestMaker(data.X.shape[1], self.trees_per_round, base, self.unit, self._gain_weight)
         self._device: Device = make_device(data, loss, settings)
         arrays = self._device.arrays
         self._sampler = Sampler(
@@ -166,31 +168,3 @@ class Trainer:
             return {}
         prediction, weight = self._loss.predict(scores, self._settings.n_threads), self._data.weights.whole()
         return {f"training {metrics[0].name}": measured(metrics[0], self._data, prediction, weight)}
-
-    def forest_of(self, trees: Sequence[tuple[Tree, int]]) -> Forest:
-        """Return the forest of some trees of this run."""
-        return Forest.from_trees(
-            trees,
-            n_features=self._data.X.shape[1],
-            trees_per_round=self.trees_per_round,
-            base_score=self._base,
-            unit=self.unit,
-        )
-
-    def share_gains(self, forest: Forest, trees: Sequence[tuple[Tree, int]]) -> None:
-        """Tell the forest what each output gains by each feature in these trees, where they know it."""
-        features = [tree.gain_feature for tree, _ in trees if tree.gain_feature is not None]
-        gains = [tree.output_gain for tree, _ in trees if tree.output_gain is not None]
-        if len(features) < len(trees) or not trees:
-            return
-        used, row = np.unique(np.concatenate(features), return_inverse=True)
-        total = np.zeros((len(used), self._loss.n_outputs))
-        if self.trees_per_round == 1:
-            np.add.at(total, row, np.concatenate(gains))
-        else:
-            output = np.repeat([first for _, first in trees], [len(of_tree) for of_tree in features])
-            np.add.at(total, (row, output), np.concatenate(gains)[:, 0])
-        largest = np.finfo(np.float32).max
-        total = np.clip(np.nan_to_num(total * self._gain_weight), -largest, largest)
-        forest.gain_feature = used
-        forest.output_gain = total.astype(np.float32).ravel()
