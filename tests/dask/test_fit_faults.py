@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -14,16 +13,16 @@ import pytest
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
 
 import dask.array as da
+from faulty_fits import AT, Fault, fitted, killed, pids_of, stopped, waited_for
 from rows import TABLE, TARGETS, WEIGHT, N, X, Y, array, frame
 
 import dask
 from polyleaf import PolyleafRegressor
 from polyleaf.callbacks import LearningRateSchedule
-from polyleaf.dask import DaskPolyleafRegressor
+from polyleaf.dask.partitions import LostRows
 
 pytestmark = pytest.mark.cpu_only("shards are of the CPU")
 
-AT = 2  # the round after which it happens
 PARAMS = {
     "n_estimators": 6,
     "max_leaves": 5,
@@ -32,68 +31,10 @@ PARAMS = {
     "subsample": 0.8,
     "random_state": 1,
 }
-QUICK = {"polyleaf.deadlines": {"beat": 0.25, "silence": 5}}
-
-
-def waited_for(condition):
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def slower(number):
     return 0.5 / (number + 1)
-
-
-class Fault:
-    """Does something to a worker after a round, once, and notes the rounds; called by the client.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Of the workers.
-    how : callable
-        Called with the address and the pid of a worker.
-    own : bool
-        Whether it is the worker of rank 0, which waits for what callbacks say.
-    """
-
-    def __init__(self, cluster, how, own):
-        self.cluster, self.how, self.own = cluster, how, own
-        self.rounds, self.victim = [], None
-
-    def after_round(self, state):
-        self.rounds.append(state.round)
-        if state.round != AT or self.victim is not None:
-            return
-        ranks = {
-            key.rpartition("-")[2]: address
-            for address, keys in self.cluster.client.processing().items()
-            for key in keys
-            if key.startswith("polyleaf-rank")
-        }
-        address = ranks["0" if self.own else "1"]
-        self.victim = address, self.cluster.pid(address)
-        self.how(*self.victim)
-
-
-def killed(address, pid):
-    os.kill(pid, signal.SIGKILL)
-
-
-def stopped(address, pid):
-    os.kill(pid, signal.SIGSTOP)
-
-
-def pids_of(cluster):
-    return cluster.client.run(os.getpid)
-
-
-def fitted(params, callbacks, tables, evals):
-    model = DaskPolyleafRegressor(**params, callbacks=callbacks)
-    with dask.config.set(QUICK):
-        return model.fit(*tables, eval_set=evals)
 
 
 def assert_same_file(cluster, folder, fault, params=PARAMS):
@@ -204,9 +145,6 @@ def test_a_partition_that_comes_back_different_is_named(cluster, tmp_path):
     assert cluster.left_behind(list(cluster.client.nthreads())) == {}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the error names tasks of Dask that were cancelled, and not the partition of X"
-)
 def test_data_that_cannot_come_back_are_named(cluster, tmp_path):
     """What was scattered is lost with the worker that had it."""
     cluster.grow_to(3)
@@ -219,6 +157,6 @@ def test_data_that_cannot_come_back_are_named(cluster, tmp_path):
     ]
     rows = da.concatenate([da.from_delayed(dask.delayed(piece), (10, 3), float) for piece in pieces])
     params = {"n_estimators": 6, "min_samples_leaf": 3}
-    with pytest.raises(Exception, match=r"partition \d+ of X"):
+    with pytest.raises(LostRows, match=r"partitions (\d+, )+\d+ of X: Dask cannot compute"):
         fitted(params, [fault], (rows, array(Y, 10)), None)
     assert cluster.left_behind(list(client.nthreads())) == {}

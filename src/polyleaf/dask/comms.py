@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -199,10 +200,44 @@ async def first_of(pending: Sequence[Future], other: asyncio.Future[Any] | None,
         waiting.cancel()
 
 
-def last_seen(client: Client) -> dict[str, float]:
-    """Return when the scheduler heard of each worker of the cluster, by its own clock."""
-    workers = client.sync(client.scheduler.identity)["workers"]
-    return {address: worker["last_seen"] for address, worker in workers.items()}
+@dataclass(frozen=True)
+class WorkerState:
+    """A worker as the scheduler sees it.
+
+    Attributes
+    ----------
+    last_seen : float
+        When the scheduler heard of it, by its own clock.
+    status : str
+        "running", or "paused" for want of memory: it goes on with what it does, and begins nothing new.
+        Others mean that it leaves.
+    n_threads : int
+        Of its tasks.
+    """
+
+    last_seen: float
+    status: str
+    n_threads: int
+
+
+def worker_states(client: Client) -> dict[str, WorkerState]:
+    """Return the workers of the cluster by address.
+
+    Raises
+    ------
+    ConnectionError
+        When the scheduler is gone.
+    """
+    try:
+        workers = client.sync(client.scheduler.identity)["workers"]
+    except (OSError, RuntimeError) as error:
+        if client.status not in ("closing", "closed"):
+            raise
+        raise ConnectionError(f"the scheduler at {client.scheduler.address} is gone") from error
+    return {
+        address: WorkerState(worker["last_seen"], worker["status"], worker["nthreads"])
+        for address, worker in workers.items()
+    }
 
 
 def drop_workers(client: Client, addresses: Collection[str]) -> None:

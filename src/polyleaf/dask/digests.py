@@ -28,15 +28,16 @@ def agreed(own: Digests, known: Digests, peers: Collectives) -> Digests:
         When a partition is not what it was.
     """
     said = [json.loads(bytes(text)) for text in peers.all_gather(json.dumps([known, own]).encode())]
-    before = {name: digest for of_rank, _ in said for name, digest in of_rank.items()}
-    now = {name: digest for _, of_rank in said for name, digest in of_rank.items()}
-    for name in sorted(now):
-        if before.get(name, now[name]) != now[name]:
-            raise ValueError(
-                f"{name} was computed again after a worker was lost, and holds other rows now: its graph "
-                "gives something else each time. Persist what is random before fit, or give it a seed."
-            )
-    return before | now
+    found: Digests = {}
+    for of_rank in (one for pair in zip(*said, strict=True) for one in pair):
+        for name in sorted(of_rank):
+            if found.setdefault(name, of_rank[name]) != of_rank[name]:
+                raise ValueError(
+                    f"{name} was computed again after workers were lost or came, and holds other rows now: "
+                    "its graph gives something else each time. Persist what is random before fit, or give it "
+                    "a seed."
+                )
+    return found
 
 
 def _digest(tables: Sequence[Any]) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self
@@ -14,13 +14,17 @@ from typing import Any, Self
 import cloudpickle
 from distributed import Client, Future, wait
 
-from polyleaf.dask.comms import last_seen, run_on_workers
+from polyleaf.dask.comms import WorkerState, run_on_workers, worker_states
 from polyleaf.dask.line import Listener
 from polyleaf.dask.messages import Deadlines
-from polyleaf.dask.rank import Rank, abort_run, forget_run, open_run, run_rank
+from polyleaf.dask.rank import Rank, abort_run, ask_run, forget_run, has_begun, open_run, run_rank
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
 
 _log = logging.getLogger(__name__)
+
+
+class PeerPaused(PeerLost):
+    """A worker that lives, but does not begin: Dask paused it for want of memory."""
 
 
 class Run:
@@ -66,11 +70,33 @@ class Run:
         self._on_living(forget_run, self._visited, self.id)
         self._visited.clear()
 
+    def ask(self, addresses: Iterable[str], question: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        """Return what a function says of ``rank.kept`` on workers, by address; those that say None left out.
+
+        Who is asked keeps it for a while longer. A worker that does not answer has nothing.
+        """
+        arguments = dict.fromkeys(addresses, (self.id, question, self.deadlines))
+        said = run_on_workers(self.client, ask_run, arguments, self.deadlines.silence)
+        for address, error in said.items():
+            if isinstance(error, BaseException):
+                _log.warning("run %s at %s: %s", self.id, address, error)
+        return {
+            address: one
+            for address, one in said.items()
+            if one is not None and not isinstance(one, BaseException)
+        }
+
+    def leave(self, addresses: Iterable[str]) -> None:
+        """Drop all that the run has on some workers, which take no part any more."""
+        arguments = dict.fromkeys(addresses, (self.id,))
+        run_on_workers(self.client, forget_run, arguments, self.deadlines.silence)
+
     def launch(
         self,
         function: Callable[[Rank, Any], Any],
         shards: Mapping[str, Any],
         hear: Callable[[bytes], bytes] | None = None,
+        look: Callable[[Mapping[str, WorkerState]], None] | None = None,
     ) -> Any:
         """Call ``function(rank, shard)`` on every worker at once; return what rank 0 returns.
 
@@ -84,11 +110,14 @@ class Run:
         hear : callable (bytes) -> bytes, optional
             Called here, in this thread, with what rank 0 says by ``rank.client``; returns the answer. Its
             errors end the launch.
+        look : callable, optional
+            Called every beat with the workers of the cluster.
 
         Raises
         ------
         PeerLost
-            A worker died, or is silent. The others have stopped; another launch on them may follow.
+            A worker died, is silent, or is paused before it began (`PeerPaused`). The others have stopped;
+            another launch on them may follow.
         Exception
             The error that `function` raised first, on whichever rank; the others have stopped.
         """
@@ -118,7 +147,7 @@ class Run:
                     retries=0,
                 )
                 futures.append(future)
-            self._watch(futures, addresses, listener)
+            self._watch(futures, addresses, listener, look)
             return futures[0].result()
         except BaseException as error:
             news: ExchangeError = Stopped(f"the client stopped the run ({type(error).__name__}: {error})")
@@ -150,10 +179,17 @@ class Run:
                     f"the worker at {address} has polyleaf {result}, this process {version('polyleaf')}"
                 )
 
-    def _watch(self, futures: Sequence[Future], addresses: Sequence[str], listener: Listener | None) -> None:
+    def _watch(
+        self,
+        futures: Sequence[Future],
+        addresses: Sequence[str],
+        listener: Listener | None,
+        look: Callable[[Mapping[str, WorkerState]], None] | None,
+    ) -> None:
         """Wait until all ranks have ended. Raise the first error; look after workers that nobody watches."""
-        seen: dict[str, float] = {}
+        seen: dict[str, WorkerState] = {}
         silent = dict.fromkeys(addresses, 0)  # in beats
+        idle = dict.fromkeys(addresses, 0)
         n_ended = 0
         while True:
             ended = self._ended(futures, listener)
@@ -165,17 +201,29 @@ class Run:
                 raise _most_telling(futures)
             if len(ended) == len(futures):
                 return
-            now = last_seen(self.client)
+            now = worker_states(self.client)
+            if look is not None:
+                look(now)
             for rank, address in enumerate(addresses):
                 if futures[rank].done():
                     continue
                 if address not in now:
                     raise PeerLost(rank, address, "its worker has left the cluster")
-                silent[address] = silent[address] + beats if now[address] == seen.get(address) else 0
+                heard = address not in seen or now[address].last_seen != seen[address].last_seen
+                silent[address] = 0 if heard else silent[address] + beats
                 # Twice as patient as the ranks, who tell more.
                 if silent[address] * self.deadlines.beat > 2 * self.deadlines.silence:
                     raise PeerLost(rank, address, "the scheduler hears nothing of it")
+                waits = now[address].status != "running" and not self._has_begun(address)
+                idle[address] = idle[address] + beats if waits else 0
+                if idle[address] * self.deadlines.beat > self.deadlines.start:
+                    raise PeerPaused(rank, address, f"it is {now[address].status}, and does not begin")
             seen = now
+
+    def _has_begun(self, address: str) -> bool:
+        """Whether the rank at a worker works; one that does not answer is looked after elsewhere."""
+        arguments = {address: (self.id, self.epoch)}
+        return run_on_workers(self.client, has_begun, arguments, self.deadlines.beat)[address] is not False
 
     def _ended(self, futures: Sequence[Future], listener: Listener | None = None) -> list[Future]:
         """Return the futures that are done, after a beat or when another one is."""

@@ -216,6 +216,35 @@ async def abort_run(run: str, epoch: int, error: ExchangeError, dask_worker: Wor
     desk.abort(run, epoch, error)
 
 
+async def own_version(dask_worker: Worker) -> str:
+    """Return the version of polyleaf that a worker has, and has loaded from now on."""
+    await desk_of(dask_worker, Desk)
+    return version("polyleaf")
+
+
+async def ask_run(
+    run: str, question: Callable[[dict[str, Any]], Any], deadlines: Deadlines, dask_worker: Worker
+) -> Any:
+    """Return what a function says of what a run keeps on a worker, which will be needed a while longer.
+
+    None where it keeps nothing. Runs in its event loop.
+    """
+    desk: Desk = await desk_of(dask_worker, Desk)
+    visit = desk.visits.get(run)
+    if visit is None:
+        return None
+    if not visit.begun or visit.post is None or visit.post.over.is_set():  # nobody works on it
+        visit.expire_after(deadlines.kept, lambda: desk.forget(run))
+    return question(visit.kept)
+
+
+async def has_begun(run: str, epoch: int, dask_worker: Worker) -> bool:
+    """Whether the task of a rank has started. Runs in the event loop of its worker."""
+    desk: Desk = await desk_of(dask_worker, Desk)
+    visit = desk.visits.get(run)
+    return visit is not None and visit.begun and visit.post is not None and visit.post.epoch == epoch
+
+
 async def forget_run(run: str, dask_worker: Worker) -> None:
     """Drop all that a run has on a worker. Runs in its event loop."""
     desk: Desk = await desk_of(dask_worker, Desk)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from dask.array import Array
 from distributed import Client
 
-from polyleaf.dask.partitions import by_rows, joined, place
+from polyleaf.dask.partitions import Plan, by_rows, joined, place, place_again
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.pieces import Pieces
@@ -47,9 +47,22 @@ class ClusterRows:
         names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
         return {names[key]: table for key, table in self.tables.items()}
 
-    def placed(self, client: Client, workers: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        """Return the partitions of each worker, as `Run.launch` takes them."""
-        return place(client, self._by_name(), workers).shards()
+    def placed(self, client: Client, workers: Sequence[str]) -> Plan:
+        """Return which of these workers has which partitions, which are computed."""
+        return place(client, self._by_name(), workers)
+
+    def placed_again(
+        self,
+        client: Client,
+        lengths: Mapping[str, Sequence[int]],
+        where: Mapping[int, str],
+        workers: Sequence[str],
+        meanwhile: Callable[[], None],
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return some partitions once more, as `Run.launch` takes them; see `place_again`."""
+        if not where:
+            return {}
+        return place_again(client, self._by_name(), lengths, where, workers, meanwhile).shards()
 
     def empty(self) -> dict[str, Any]:
         """Return the tables without rows, for a worker that has none."""

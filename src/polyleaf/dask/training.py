@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import pickle
 from collections.abc import Sequence
@@ -11,19 +12,18 @@ from typing import Any
 from distributed import Client
 
 from polyleaf.dask.comms import drop_workers
-from polyleaf.dask.digests import Digests, agreed, digests_of
-from polyleaf.dask.launch import Run
+from polyleaf.dask.holdings import Holdings
+from polyleaf.dask.kept_rows import Asked, KeptRows, PauseAfterRound, take_rows
+from polyleaf.dask.launch import PeerPaused, Run
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank
 from polyleaf.dask.reports import Reporter
 from polyleaf.dask.rounds import ClientRounds
 from polyleaf.dask.tables import ClusterRows
-from polyleaf.estimators.shards import PreparedShard, prepare_shard, train_shard
+from polyleaf.estimators.shards import train_shard
 from polyleaf.params.settings import seed_of
 from polyleaf.peers.collectives import Collectives
-from polyleaf.peers.current import summed_over
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
-from polyleaf.peers.gather import gather_notes
 
 _log = logging.getLogger(__name__)
 
@@ -41,74 +41,64 @@ def fit_on_cluster(
 ) -> None:
     """Train on the workers of a cluster, until `rounds` has heard of all rounds.
 
-    A worker that is lost costs the round that was under way and the time to read and code the rows again:
-    the others know the rounds done, Dask computes the lost partitions on another worker, and the run goes on.
+    A worker that is lost costs the round that was under way, and the time to read and code its rows again:
+    the others keep theirs and know the rounds done, Dask computes the lost partitions on another worker, and
+    the run goes on. Workers that come take rows after the round under way.
 
     Raises
     ------
     ExchangeError
         When workers are lost again and again.
+    LostRows
+        When Dask cannot compute the rows of a lost worker.
     """
     seed = seed_of(estimator.random_state)  # here: a RandomState of the client advances, not copies of it
-    described = [rows.described() for rows in (training, *evals)]
-    empty = [rows.empty() for rows in (training, *evals)]
-    start, noted, waits = rounds.start, rounds.noted, rounds.waits
-    measures = rounds.measures and not evals
+    tables = (training, *evals)
+    described = [rows.described() for rows in tables]
+    empty = [rows.empty() for rows in tables]
+    asked = Asked(estimator, seed, rounds.start, rounds.noted)
+    waits, measures = rounds.waits, rounds.measures and not evals
 
-    def prepare(rank: Rank, shard: Sequence[Any]) -> int:
-        peers = Collectives(rank.exchange)
-        own: Digests = {}
-        for rows, parts in zip(described, shard, strict=True):
-            own |= digests_of(rows.X_name, parts)
-        rank.kept["digests"] = agreed(own, rank.kept.get("digests", {}), peers)
-        given = [
-            rows.given(parts, none, peers) for rows, parts, none in zip(described, shard, empty, strict=True)
-        ]
-        rank.kept["prepared"] = prepare_shard(
-            estimator, given[0], given[1:], rank.n_threads, seed=seed, start=start, noted=noted
-        )
-        with summed_over(peers):
-            return int(max(gather_notes(len(rank.kept.setdefault("done", [])))))
+    def prepare(rank: Rank, given: Any) -> None:
+        take_rows(rank, asked, described, empty, given)
 
-    def train(rank: Rank, known: list[bytes] | None) -> None:
+    def train(rank: Rank, known: list[bytes] | None) -> bool:
         peers = Collectives(rank.exchange)
-        prepared: PreparedShard = rank.kept["prepared"]
-        done = rank.kept["done"]
+        rows: KeptRows = rank.kept["rows"]
+        done = rank.kept.setdefault("done", [])
         if known is not None:  # those who knew of them are lost
             done[:] = [pickle.loads(trees) for trees in known]
-        reporter = Reporter(rank.client, prepared, peers, done, waits)
-        train_shard(replace(prepared, callbacks=[reporter], measured=measures), peers, done)
+        pause = PauseAfterRound(rank.kept)
+        reporter = Reporter(rank.client, rows.shard, peers, done, waits)
+        prepared = replace(rows.shard, callbacks=[reporter, pause], measured=measures)
+        train_shard(prepared, peers, done, rank.kept.setdefault("history", {}))
+        return not pause.paused
 
     with Run(client, deadlines) as run:
+        holdings = Holdings(client, run, tables)
         failures = n_done = 0
         workers: set[str] = set()
         while True:
             try:
                 workers = set(client.nthreads())
-                shards = _shards(client, training, evals)
-                n_known = run.launch(prepare, shards)
-                before, n_done = n_done, max(n_known, len(rounds))
+                plan = holdings.planned()
+                before, n_done = n_done, max(plan.n_done, len(rounds))
                 if n_done > before:
                     failures = 0
-                known = dict.fromkeys(shards) | {next(iter(shards)): rounds.unknown_to(n_known)}
-                del shards  # Dask may drop the partitions: the workers have their codes
-                run.launch(train, known, rounds.hear)
-                return
+                run.launch(prepare, plan.shards)
+                known = dict.fromkeys(plan.shards) | {next(iter(plan.shards)): rounds.unknown_to(plan.n_done)}
+                del plan  # Dask may drop the partitions: the workers have their codes
+                gc.collect()  # errors of its own that Dask caught meanwhile refer to us, and to themselves
+                if run.launch(train, known, rounds.hear, holdings.look):
+                    return
             except (ExchangeError, ValueError, KeyError) as error:
                 failures += 1
                 lost = isinstance(error, (PeerLost, PeerFailed, Stopped, Fenced))
                 # While rows are placed, a worker that goes is an error of another kind.
                 if failures > _MOST_FAILURES or not (lost or workers - set(client.nthreads())):
                     raise
-                if isinstance(error, PeerLost):
+                if isinstance(error, PeerPaused):
+                    holdings.leave([error.address])
+                elif isinstance(error, PeerLost):
                     drop_workers(client, [error.address])
                 _log.warning("%s; going on with the rounds done (failure %d)", error, failures)
-
-
-def _shards(client: Client, training: ClusterRows, evals: Sequence[ClusterRows]) -> dict[str, list[Any]]:
-    """Return the partitions of all tables by worker: of the training rows, then of each evaluation set."""
-    workers = sorted(client.nthreads())
-    placed = [training.placed(client, workers)]
-    holders = list(placed[0])
-    placed += [rows.placed(client, holders) for rows in evals]
-    return {address: [plan.get(address, []) for plan in placed] for address in holders}

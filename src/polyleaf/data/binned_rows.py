@@ -34,3 +34,14 @@ class BinnedRows:
     def take(self, rows: npt.NDArray[np.integer[Any]], n_threads: int = 1) -> BinnedRows:
         """Return some rows, in this order."""
         return BinnedRows(self.matrix.take(rows.astype(np.uint32), n_threads), self.digest)
+
+    def followed_by(self, other: BinnedRows, n_threads: int = 1) -> BinnedRows:
+        """Return these rows and others below them, which are binned alike."""
+        above, below = _core.parts_of_table(self.matrix), _core.parts_of_table(other.matrix)
+        for name in above.keys() - {"n_rows", "codes"}:
+            if not np.array_equal(above[name], below[name]):
+                raise ValueError(f"rows with other {name} cannot be put together")
+        codes = [np.concatenate(both) for both in zip(above["codes"], below["codes"], strict=True)]
+        n_rows = above["n_rows"] + below["n_rows"]
+        matrix = _core.table_from_parts(above | {"n_rows": n_rows, "codes": codes}, n_threads)
+        return BinnedRows(matrix, self.digest)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+import numpy as np
 
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.inputs import Array
@@ -54,3 +57,40 @@ class Dataset:
     def arrays(self) -> dict[str, FeatureTable | None]:
         """Return all values, by the names users know."""
         return {"X": self.X, "y": self.y, "sample_weight": self.weights.whole()}
+
+    def connected(self, peers: Collectives) -> Dataset:
+        """Return the rows of a shard, connected with the others by `peers` from now on."""
+        assert self.shard is not None
+        return replace(self, shard=replace(self.shard, peers=peers))
+
+    def of_pieces(self, wanted: Collection[int], n_threads: int = 1) -> Dataset:
+        """Return the rows of a shard that come from some of its pieces."""
+        assert self.shard is not None
+        shard, rows = self.shard.of_pieces(wanted)
+        if len(shard.pieces) == len(self.shard.pieces):
+            return self
+        X = self.X.take(rows, n_threads) if isinstance(self.X, BinnedRows) else _array_of(self.X)[rows]
+        return replace(self, X=X, y=self.y[rows], weights=self.weights.take(rows), shard=shard)
+
+    def followed_by(self, other: Dataset, n_threads: int = 1) -> Dataset:
+        """Return the rows of a shard, and those of other pieces of the same table below them."""
+        assert self.shard is not None
+        assert other.shard is not None
+        if isinstance(self.X, BinnedRows):
+            assert isinstance(other.X, BinnedRows)
+            X: FeatureTable = self.X.followed_by(other.X, n_threads)
+        else:
+            X = np.concatenate([_array_of(self.X), _array_of(other.X)])
+        return replace(
+            self,
+            X=X,
+            y=np.concatenate([self.y, other.y]),
+            weights=self.weights.followed_by(other.weights),
+            shard=self.shard.followed_by(other.shard),
+        )
+
+
+def _array_of(X: FeatureTable) -> Array:
+    """Return the numbers of rows in a shard, which are in memory and dense."""
+    assert isinstance(X, np.ndarray)
+    return X

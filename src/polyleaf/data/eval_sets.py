@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyleaf.params.combinations import refused
 from polyleaf.params.situation import Situation
+from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.pieces import Pieces
 
 
@@ -26,6 +27,11 @@ class EvalInput:
     y_name: str
     weight_name: str
     pieces: Pieces | None = None
+
+    def connected(self, peers: Collectives) -> EvalInput:
+        """Return rows in pieces that are connected with the others by `peers`."""
+        assert self.pieces is not None
+        return replace(self, pieces=replace(self.pieces, peers=peers))
 
 
 def read_eval_sets(

@@ -64,6 +64,19 @@ class Weights:
             )
         return cls(_none_if_ones(mean), cell)
 
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Weights:
+        """Return those of some rows."""
+        row, cell = (None if one is None else one[rows] for one in (self.row, self.cell))
+        return Weights(row, cell)
+
+    def followed_by(self, other: Weights) -> Weights:
+        """Return these and those of other rows of the same table."""
+        row, cell = (
+            None if above is None or below is None else np.concatenate([above, below])
+            for above, below in ((self.row, other.row), (self.cell, other.cell))
+        )
+        return Weights(row, cell)
+
     @property
     def are_ones(self) -> bool:
         """Whether all cells count the same."""

@@ -56,8 +56,11 @@ class GpuDevice:
         on_device = self._binned() if matrix is None else DeviceMatrix.of_table(matrix, settings.n_threads)
         return GpuGrower(on_device, settings_of(settings))
 
-    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> GpuScorePass:
+    def score_pass(
+        self, plan: PassPlan, base: FloatArray, initial: Forest | None, known: FloatArray | None = None
+    ) -> GpuScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest."""
+        assert known is None  # shards, which keep them, are of the CPU
         cp = cupy()
         data, n_threads = self._data, self._settings.n_threads
         if initial is None:

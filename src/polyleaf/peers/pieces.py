@@ -62,4 +62,5 @@ class Pieces:
             for begin, number, length in zip(begins[:-1].tolist(), first, lengths.tolist(), strict=True)
             if length > 0
         ]
-        return Shard(self.peers, n_rows, np.array(runs, dtype=np.int64).reshape(-1, 2))
+        here = np.column_stack([np.array(self.number, dtype=np.int64), lengths]).reshape(-1, 2)
+        return Shard(self.peers, n_rows, np.array(runs, dtype=np.int64).reshape(-1, 2), here)

@@ -10,6 +10,7 @@ import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
 from polyleaf.data import memory
+from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
@@ -36,10 +37,13 @@ class Device(Protocol):
     def grower(self, matrix: BinnedMatrix | None) -> Grower:
         """Return what grows trees on the table, which is binned first where that is not done yet."""
 
-    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
+    def score_pass(
+        self, plan: PassPlan, base: FloatArray, initial: Forest | None, known: FloatArray | None = None
+    ) -> ScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest.
 
-        The `scales` of the loss have been asked for.
+        The `scales` of the loss have been asked for. `known` are the scores by that forest of the first rows,
+        which are binned; they are changed from now on.
         """
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
@@ -68,7 +72,9 @@ class CpuDevice:
     def _grower_on(self, matrix: BinnedMatrix) -> Grower:
         return DenseGrower(matrix, settings_of(self._settings))
 
-    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
+    def score_pass(
+        self, plan: PassPlan, base: FloatArray, initial: Forest | None, known: FloatArray | None = None
+    ) -> ScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest."""
         data, n_threads = self._data, self._settings.n_threads
         savings = self._savings()
@@ -76,6 +82,11 @@ class CpuDevice:
         scores = mapped_array(shape, "scores") if savings.mapped_scores else np.empty(shape)
         if initial is None:
             scores[:] = base
+        elif known is not None:
+            assert isinstance(data.X, BinnedRows)
+            rest = data.X.take(np.arange(len(known), data.X.shape[0]), n_threads)
+            scores[: len(known)] = known
+            initial.predict_raw(rest, n_threads=n_threads, out=scores[len(known) :])
         else:  # the same sums in the same order as in training
             initial.predict_raw(data.X, n_threads=n_threads, out=scores)
         plan = replace(plan, stores_gradients=not savings.made_gradients)
@@ -106,7 +117,9 @@ class LabelSparseDevice(CpuDevice):
     def _grower_on(self, matrix: BinnedMatrix) -> Grower:
         return LabelSparseGrower(matrix, self._labels, settings_of(self._settings))
 
-    def score_pass(self, plan: PassPlan, base: FloatArray, initial: Forest | None) -> ScorePass:
+    def score_pass(
+        self, plan: PassPlan, base: FloatArray, initial: Forest | None, known: FloatArray | None = None
+    ) -> ScorePass:
         """Return the scores of the labels, which begin with 0 or with a forest."""
         data, n_threads = self._data, self._settings.n_threads
         if initial is not None:

@@ -18,6 +18,7 @@ from polyleaf.params.settings import Settings
 from polyleaf.peers.current import summed_over
 from polyleaf.training.callbacks import CallbackError, CallbackList
 from polyleaf.training.forest_maker import ForestMaker, RoundsDone
+from polyleaf.training.kept_scores import KeptScores
 from polyleaf.training.monitor import Monitor
 from polyleaf.training.state import EvalsResult, TrainingState
 from polyleaf.training.trainer import Trainer
@@ -58,11 +59,19 @@ class Beginning:
         The training rows as bins; None: they are made before the first round.
     done : list
         The rounds that this very run has done before; those to come are added, each once it is measured.
+    history : dict
+        The metrics of the rounds in `done`, as far as they are known; those to come are added. There may be
+        one round more than in `done`, which does not count.
+    scores : KeptScores or None
+        Those of training rows after the rounds in `done`; it gets those that the run ends with, however it
+        ends. None: nobody asks for them.
     """
 
     initial: Forest | None = None
     matrix: BinnedMatrix | None = None
     done: RoundsDone = field(default_factory=list)
+    history: EvalsResult = field(default_factory=dict)
+    scores: KeptScores | None = None
 
 
 SaveCheckpoint = Callable[[str | os.PathLike[str], TrainingResult], None]
@@ -113,7 +122,11 @@ def train(
         save=None if save is None else lambda path, state: save(path, result(state)),
     )
     state.maker = run.maker
-    return result(state, boost(run, state, callbacks))
+    try:
+        error = boost(run, state, callbacks)
+    finally:
+        run.leave_scores()
+    return result(state, error)
 
 
 class Rounds(Protocol):
@@ -236,12 +249,15 @@ class Run:
             trainer.unit,
             lambda rows: trainer.scores(rows, start),
             settings.n_threads,
+            begin.history,
         )
         self._metrics = metrics
         self._initial = initial
         self._matrix = begin.matrix
         self._prepared = False
         self._rounds = begin.done
+        self._n_before = len(begin.done)
+        self._kept = begin.scores
         self.history = self._monitor.history
 
     @property
@@ -257,9 +273,7 @@ class Run:
     def begin(self) -> None:
         """Measure the rounds that the forest began with."""
         with summed_over(self._peers):
-            before = self._before()
-            if before is not None:
-                self._monitor.replay(before)
+            self._monitor.replay(self._before())
 
     def _before(self) -> Forest | None:
         """Return the trees that the scores begin with."""
@@ -273,12 +287,21 @@ class Run:
         """Do one round."""
         with summed_over(self._peers):
             if not self._prepared:
-                self._trainer.prepare(self._matrix, self._before())
+                known = None if self._kept is None else self._kept.taken(len(self._rounds))
+                self._trainer.prepare(self._matrix, self._before(), known)
                 self._prepared = True
             grown = self._trainer.round(self.n_rounds, learning_rate)
             if self.history:
                 self._monitor.measure(self._trainer.maker.forest_of(grown))
         self._rounds.append(grown)  # a round counts once it is measured
+
+    def leave_scores(self) -> None:
+        """Hand over the scores after the last round done, where they are those."""
+        n_here = self._trainer.n_grown // self._trainer.trees_per_round
+        if self._kept is None or not self._prepared or self._n_before + n_here != len(self._rounds):
+            return
+        if self._trainer.n_grown % self._trainer.trees_per_round == 0:  # no part of a round that failed
+            self._kept.values, self._kept.n_rounds = self._trainer.training_scores(), len(self._rounds)
 
     def forest(self, best: int | None = None) -> Forest:
         """Return the trees of all rounds done, with each output's share of the gains up to round `best`.

@@ -51,7 +51,14 @@ def check_measurable(metrics: Sequence[Metric], evals: Sequence[Dataset], n_outp
 
 @dataclass
 class Monitor:
-    """Metrics on the evaluation sets."""
+    """Metrics on the evaluation sets.
+
+    Attributes
+    ----------
+    history : dict
+        ``{data set: {metric: [value after each round]}}``. It may come with values of rounds that are to be
+        replayed, which are then not measured again.
+    """
 
     evals: Sequence[Dataset]
     loss: Loss
@@ -64,20 +71,33 @@ class Monitor:
     def __post_init__(self) -> None:
         self._weights = [data.weights.whole() for data in self.evals]
         self._scores = [self.make_scores(data) for data in self.evals]
-        self.history = {data.name: {metric.name: [] for metric in self.metrics} for data in self.evals}
+        for data in self.evals:
+            of_data = self.history.setdefault(data.name, {})
+            for metric in self.metrics:
+                of_data.setdefault(metric.name, [])
 
     def measure(self, latest_round: Forest) -> None:
         """Add the only round of a forest, and measure."""
         self._add(latest_round, 0)
 
-    def replay(self, forest: Forest) -> None:
-        """Add all rounds of a forest, measuring after each."""
-        for number in range(forest.n_rounds if self.evals else 0):
-            self._add(forest, number)
+    def replay(self, forest: Forest | None) -> None:
+        """Add all rounds of a forest (None: there are none), measuring where the metrics are not known."""
+        n_rounds = 0 if forest is None else forest.n_rounds
+        lists = [values for by_metric in self.history.values() for values in by_metric.values()]
+        n_known = min([n_rounds, *map(len, lists)])
+        for values in lists:
+            del values[n_known:]
+        if forest is None or not self.evals:
+            return
+        for number in range(n_rounds):
+            self._add(forest, number, is_known=number < n_known)
 
-    def _add(self, forest: Forest, number: int) -> None:
+    def _add(self, forest: Forest, number: int, is_known: bool = False) -> None:
         for data, weight, score in zip(self.evals, self._weights, self._scores, strict=True):
-            prediction = self.loss.predict(score.add_round(forest, number) * self.unit, self.n_threads)
+            scores = score.add_round(forest, number)
+            if is_known:
+                continue
+            prediction = self.loss.predict(scores * self.unit, self.n_threads)
             for metric in self.metrics:
                 value = measured(metric, data, prediction, weight)
                 self.history[data.name][metric.name].append(value)

@@ -41,6 +41,8 @@ class Trainer:
         One, or one for each output.
     maker : ForestMaker
         Makes forests of the trees of this run.
+    n_grown : int
+        Trees that were grown here, and are in the scores.
     """
 
     def __init__(self, data: Dataset, loss: Loss, settings: Settings, base: FloatArray) -> None:
@@ -48,6 +50,7 @@ class Trainer:
         self._loss = loss
         self._settings = settings
         self._base = base
+        self.n_grown = 0
         self._weight = data.weights.row
         self.unit, self._gain_weight = loss.scales(data.y, data.weights.whole(), base, settings.scale_targets)
         if settings.output_weight is not None:
@@ -77,8 +80,16 @@ class Trainer:
             settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed, arrays
         )
 
-    def prepare(self, matrix: BinnedMatrix | None = None, initial: Forest | None = None) -> None:
-        """Bin the table (unless it is binned already) and set up the scores."""
+    def prepare(
+        self,
+        matrix: BinnedMatrix | None = None,
+        initial: Forest | None = None,
+        known: FloatArray | None = None,
+    ) -> None:
+        """Bin the table (unless it is binned already) and set up the scores.
+
+        `known` are the scores of the first rows by the trees of `initial`.
+        """
         self._grower = self._device.grower(matrix)
         plan = PassPlan(
             unit=self.unit,
@@ -89,7 +100,7 @@ class Trainer:
             whole_trees=has_whole_trees(self._loss, self._settings),
             row_weight=self._weight,
         )
-        self._scores = self._device.score_pass(plan, self._base, initial)
+        self._scores = self._device.score_pass(plan, self._base, initial, known)
 
     def _hessian_rule(self) -> str | None:
         """Return how the Hessian follows from the gradient, where no split looks at each output's own."""
@@ -122,6 +133,7 @@ class Trainer:
                 )
                 tree = self._grower.grow(task)
                 self._scores.add(tree)
+                self.n_grown += 1
                 grown.append((tree, first))
         except OverflowError as error:
             raise ValueError(
@@ -160,6 +172,10 @@ class Trainer:
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
         """Return the scores of other rows, which begin with `start`; rounds are added to them."""
         return self._device.scores(data, start)
+
+    def training_scores(self) -> FloatArray | None:
+        """Return the scores of the training rows by all trees so far."""
+        return self._scores.scores()
 
     def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
         """Return the first metric on the training rows, where their scores are at hand."""
