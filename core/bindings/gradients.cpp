@@ -163,6 +163,27 @@ class BoundSketch {
   std::optional<OutVector<double>> sums_;
 };
 
+// Gradients to be made, with the arrays they are made of.
+class BoundMadeGradients : public MadeGradients {
+ public:
+  // The formula must outlive them.
+  BoundMadeGradients(const Formula& formula, OutMatrix<double> scores, std::optional<Matrix<float>> cell_weight,
+                     bool own_hessian)
+      : MadeGradients(formula, scores.data(), cell_weight ? cell_weight->data() : nullptr, own_hessian),
+        scores_(std::move(scores)),
+        cell_weight_(std::move(cell_weight)) {
+    const std::size_t n = formula.n_rows();
+    const auto d = static_cast<std::size_t>(formula.n_outputs());
+    expect(scores_.shape(0) == n && scores_.shape(1) == d, "a formula of other rows or outputs");
+    expect(!cell_weight_ || (cell_weight_->shape(0) == n && cell_weight_->shape(1) == d), "arrays of rows x outputs");
+    expect(!own_hessian || formula.has_hessian(), "this formula has no Hessian");
+  }
+
+ private:
+  OutMatrix<double> scores_;
+  std::optional<Matrix<float>> cell_weight_;
+};
+
 // The arrays that a pending tree consists of.
 struct TreeArrays {
   Vector<std::uint32_t> leaf;
@@ -203,6 +224,23 @@ class BoundScorePass {
     {
       nb::gil_scoped_release release;
       pass_.sweep(formula, block.gradient, block.hessian, sketch == nullptr ? nullptr : &filled);
+    }
+    pending_.reset();
+  }
+
+  void sweep_made(BoundMadeGradients& made, BoundSketch* of_gradient, BoundSketch* of_hessian,
+                  std::optional<Vector<double>>& weight, bool magnitudes) {
+    const std::size_t n = scores_.shape(0), d = scores_.shape(1);
+    expect(made.scores() == scores_.data() && made.n_rows() == n && made.n_outputs() == pass_.n_outputs(),
+           "gradients of other scores");
+    expect(of_hessian == nullptr || made.has_hessian(), "there is no Hessian to sketch");
+    const double* weights = data_or_null(weight, n, "weight: one value per row");
+    const Sketch first = of_gradient == nullptr ? Sketch{} : of_gradient->of(n, d);
+    const Sketch second = of_hessian == nullptr ? Sketch{} : of_hessian->of(n, d);
+    {
+      nb::gil_scoped_release release;
+      pass_.sweep(made, of_gradient == nullptr ? nullptr : &first, of_hessian == nullptr ? nullptr : &second, weights,
+                  magnitudes);
     }
     pending_.reset();
   }
@@ -249,12 +287,20 @@ void bind_gradients(nb::module_& m) {
            "columns"_a.none(), "mixtures"_a.noconvert().none(), "share"_a = nb::none(), "term"_a = "itself",
            "sums"_a.noconvert() = nb::none())
       .def("fill", &BoundSketch::fill, "values"_a, "n_threads"_a);
+  nb::class_<MadeGradients>(m, "MadeGradients", "Gradients that are not stored: made when they are asked for.")
+      .def_prop_ro("shape", [](const MadeGradients& made) { return nb::make_tuple(made.n_rows(), made.n_outputs()); })
+      .def_prop_ro("has_hessian", &MadeGradients::has_hessian);
+  nb::class_<BoundMadeGradients, MadeGradients>(m, "GradientsOfScores", "Those of a formula at the scores of a pass.")
+      .def(nb::init<const Formula&, OutMatrix<double>, std::optional<Matrix<float>>, bool>(), "formula"_a,
+           "scores"_a.noconvert(), "cell_weight"_a.noconvert().none(), "own_hessian"_a, nb::keep_alive<1, 2>());
   nb::class_<BoundScorePass>(m, "ScorePass", "Scores of the training rows, and the tree not yet added to them.")
       .def(nb::init<OutMatrix<double>, int>(), "scores"_a.noconvert(), "n_threads"_a)
       .def("add", &BoundScorePass::add, "leaf"_a, "values"_a, "unit"_a)
       .def("settle", &BoundScorePass::settle)
       .def("sweep", &BoundScorePass::sweep, "formula"_a, "gradient"_a.noconvert(), "hessian"_a.noconvert().none(),
-           "sketch"_a.none());
+           "sketch"_a.none())
+      .def("sweep_made", &BoundScorePass::sweep_made, "made"_a, "of_gradient"_a.none(), "of_hessian"_a.none(),
+           "weight"_a.none(), "magnitudes"_a);
   m.def("softmax_probabilities", &predict_probabilities<softmax_probabilities>, "raw"_a, "out"_a.noconvert(),
         "n_threads"_a);
   m.def("logistic_probabilities", &predict_probabilities<logistic_probabilities>, "raw"_a, "out"_a.noconvert(),

@@ -104,6 +104,8 @@ void bind_task(nb::module_& m) {
            nb::keep_alive<1, 2>())
       .def("set_leaf_gradients", &TaskOfArrays::set_leaf_gradients, "gradient"_a, "hessian"_a.none(), "hessian_rule"_a,
            "unit"_a, "label"_a.none())
+      .def("set_made_gradients", &TaskOfArrays::set_made_gradients, "made"_a, "hessian_rule"_a, "unit"_a,
+           nb::keep_alive<1, 2>())
       .def("set_split_gradients", &TaskOfArrays::set_split_gradients, "gradient"_a, "hessian"_a.none(),
            "curvature"_a.none(), "gain_weight"_a, "unit"_a)
       .def("set_shard", &TaskOfArrays::set_shard, "peers"_a, "n_all_rows"_a, "runs"_a)

@@ -46,6 +46,22 @@ void TaskOfArrays::set_leaf_gradients(RowMatrix<float> gradient, std::optional<R
   task_.split_gradients.label = out.label;
 }
 
+void TaskOfArrays::set_made_gradients(const MadeGradients& made, const std::string& hessian_rule, Vector<double> unit) {
+  LeafGradients& out = task_.leaf_gradients;
+  const auto d = static_cast<std::size_t>(made.n_outputs());
+  expect(out.gradient == nullptr && out.made == nullptr, "gradient: set already");
+  expect(made.n_rows() == matrix_.n_rows, "gradient: made of other rows");
+  out.hessian_rule = term_of(hessian_rule);
+  const bool by_rule = out.hessian_rule != Term::kItself;
+  expect(!by_rule || !made.has_hessian(), "hessian: by a rule, or made");
+  expect(by_rule || (made.largest_gradient.size() == d && made.largest_hessian.size() == (made.has_hessian() ? d : 0)),
+         "gradient: no sweep has seen how large they are");
+  out.made = &made;
+  out.n_rows = matrix_.n_rows;
+  out.n_outputs = made.n_outputs();
+  out.unit = keep_vector(std::move(unit), d, "unit: one value per output");
+}
+
 void TaskOfArrays::set_split_gradients(RowMatrix<float> gradient, std::optional<RowMatrix<float>> hessian,
                                        std::optional<Vector<float>> curvature, Vector<double> gain_weight,
                                        Vector<double> unit) {
@@ -140,8 +156,8 @@ void TaskOfArrays::set_leaf_of_row(OutVector<std::uint32_t> leaf_of_row) {
 }
 
 const GrowTask& TaskOfArrays::dense(const GrowSettings& settings) const {
-  expect(task_.leaf_gradients.gradient != nullptr && task_.split_gradients.gradient != nullptr,
-         "gradients: those of leaves and of splits are needed");
+  const bool of_leaves = task_.leaf_gradients.gradient != nullptr || task_.leaf_gradients.made != nullptr;
+  expect(of_leaves && task_.split_gradients.gradient != nullptr, "gradients: those of leaves and of splits are needed");
   const int d = task_.leaf_gradients.n_outputs;
   const bool all_outputs = task_.split_gradients.n_outputs == d;  // no sketch
   expect(settings.sparse.k <= d, "sparse_leaves: at most one per output");
@@ -167,7 +183,8 @@ const GrowTask& TaskOfArrays::dense(const GrowSettings& settings) const {
 
 const GrowTask& TaskOfArrays::label_sparse(const GrowSettings& settings, std::size_t n_rows,
                                            std::size_t n_outputs) const {
-  expect(task_.leaf_gradients.gradient == nullptr && task_.split_gradients.gradient == nullptr,
+  expect(task_.leaf_gradients.gradient == nullptr && task_.leaf_gradients.made == nullptr &&
+             task_.split_gradients.gradient == nullptr,
          "gradients: those of sparse labels are the labels' own");
   expect(matrix_.n_rows == n_rows, "matrix: not as many rows as the labels");
   expect(settings.sparse.k >= 1 && static_cast<std::size_t>(settings.sparse.k) <= n_outputs,

@@ -25,6 +25,8 @@ class TaskOfArrays {
   void set_leaf_gradients(RowMatrix<float> gradient, std::optional<RowMatrix<float>> hessian,
                           const std::string& hessian_rule, Vector<double> unit,
                           std::optional<Vector<std::int32_t>> label);
+  // The same of gradients that are not stored. Both they and what they are made of must outlive the task.
+  void set_made_gradients(const MadeGradients& made, const std::string& hessian_rule, Vector<double> unit);
   void set_split_gradients(RowMatrix<float> gradient, std::optional<RowMatrix<float>> hessian,
                            std::optional<Vector<float>> curvature, Vector<double> gain_weight, Vector<double> unit);
   // The rows of the table are one of several shards. `n_all_rows`: in all of them; `runs`: which numbers those here

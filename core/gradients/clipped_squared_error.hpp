@@ -16,9 +16,9 @@ class ClippedSquaredError : public Formula {
 
   void gradients(const ScoreBlock& block) const override {
     const double* y = y_;
-    over_cells(block, [&](std::size_t, std::size_t, std::size_t cell) {
+    over_cells(block, [&](std::size_t, std::size_t, std::size_t cell, std::size_t place) {
       const double score = block.scores[cell];
-      block.gradient[cell] = static_cast<float>(y[cell] > 0 ? -std::max(1.0 - score, 0.0) : std::max(score, 0.0));
+      block.gradient[place] = static_cast<float>(y[cell] > 0 ? -std::max(1.0 - score, 0.0) : std::max(score, 0.0));
     });
   }
 

@@ -22,12 +22,15 @@ class Formula {
   virtual void gradients(const ScoreBlock& block) const = 0;
 
  protected:
-  // Runs body(row, output, cell) over the cells of a block, whose number in all arrays is `cell`.
+  // Runs body(row, output, cell, place) over the cells of a block: `cell` is their number in the arrays of all rows,
+  // `place` that in the arrays of gradients.
   template <class Body>
   static void over_cells(const ScoreBlock& block, Body&& body) {
     const auto d = static_cast<std::size_t>(block.n_outputs);
-    for (std::size_t row = block.begin; row < block.end; ++row)
-      for (std::size_t j = 0; j < d; ++j) body(row, j, row * d + j);
+    for (std::size_t row = block.begin; row < block.end; ++row) {
+      const std::size_t cell = row * d, place = block.place(row);
+      for (std::size_t j = 0; j < d; ++j) body(row, j, cell + j, place + j);
+    }
   }
 
  private:

@@ -4,13 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gradients/made_gradients.hpp"
 #include "rules/curvature.hpp"
 
 namespace polyleaf {
 
 // Unweighted. Rows are `stride` floats apart.
 struct Gradients {
-  const float* gradient = nullptr;
+  const float* gradient = nullptr;      // null: they are not stored, but made
+  const MadeGradients* made = nullptr;  // without `gradient`: what makes them, and Hessians if there are any
   std::size_t gradient_stride = 0;
   const float* hessian = nullptr;  // null: that of the row, the same for every output
   std::size_t hessian_stride = 0;

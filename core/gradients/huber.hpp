@@ -27,13 +27,13 @@ class Huber : public Formula {
   void gradients(const ScoreBlock& block) const override {
     const double *y = y_, delta = delta_, largest = largest_;
     const HuberOutput* outputs = outputs_.data();
-    over_cells(block, [&](std::size_t, std::size_t j, std::size_t cell) {
+    over_cells(block, [&](std::size_t, std::size_t j, std::size_t cell, std::size_t place) {
       const double residual = block.scores[cell] - y[cell];
       const double clipped = std::clamp(residual, -delta, delta);
       const double curvature = residual == clipped ? 1.0 : clipped / residual;
-      block.gradient[cell] = static_cast<float>(clipped / outputs[j].unit * outputs[j].factor);
+      block.gradient[place] = static_cast<float>(clipped / outputs[j].unit * outputs[j].factor);
       if (block.hessian != nullptr)
-        block.hessian[cell] = static_cast<float>(std::min(curvature * outputs[j].factor, largest));
+        block.hessian[place] = static_cast<float>(std::min(curvature * outputs[j].factor, largest));
     });
   }
 

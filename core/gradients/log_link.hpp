@@ -21,7 +21,7 @@ class LogLink : public Formula {
     constexpr double kFarFromMean = 50;
     constexpr double kFarFromTarget = 80;
     const double *y = y_, *log_mean = log_mean_.data(), power = power_;
-    over_cells(block, [&](std::size_t, std::size_t j, std::size_t cell) {
+    over_cells(block, [&](std::size_t, std::size_t j, std::size_t cell, std::size_t place) {
       const double score = std::clamp(block.scores[cell] - log_mean[j], -kFarFromMean, kFarFromMean);
       // The derivative is mean - y, divided by mean^(power - 1): `up` minus `down`.
       const double up = std::exp((2 - power) * score);
@@ -33,8 +33,8 @@ class LogLink : public Formula {
         gradient = -difference;
         hessian = std::max(exact, step != 0 ? difference / step : up);
       }
-      block.gradient[cell] = static_cast<float>(gradient);
-      if (block.hessian != nullptr) block.hessian[cell] = static_cast<float>(hessian);
+      block.gradient[place] = static_cast<float>(gradient);
+      if (block.hessian != nullptr) block.hessian[place] = static_cast<float>(hessian);
     });
   }
 

@@ -27,12 +27,12 @@ class Pinball : public Formula {
     const double* y = y_;
     const std::size_t n_targets = n_targets_;
     const PinballOutput* outputs = outputs_.data();
-    over_cells(block, [&](std::size_t row, std::size_t j, std::size_t cell) {
+    over_cells(block, [&](std::size_t row, std::size_t j, std::size_t cell, std::size_t place) {
       const PinballOutput& output = outputs[j];
       const double target = y[row * n_targets + output.column];
       const double score = block.scores[cell];
       const double value = score > target ? output.above : score < target ? -output.below : 0.0;
-      block.gradient[cell] = static_cast<float>(value);
+      block.gradient[place] = static_cast<float>(value);
     });
   }
 

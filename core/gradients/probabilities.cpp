@@ -15,16 +15,17 @@ int threads_for(std::size_t n_rows, int n_outputs, int n_threads) {
 }  // namespace
 
 void softmax_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads) {
-  over_row_blocks(
-      n_rows, n_outputs, threads_for(n_rows, n_outputs, n_threads),
-      [&](std::size_t begin, std::size_t end) { gradient_kernels().softmax_shares(raw, begin, end, n_outputs, out); });
+  over_row_blocks(n_rows, n_outputs, threads_for(n_rows, n_outputs, n_threads),
+                  [&](std::size_t begin, std::size_t end, int) {
+                    gradient_kernels().softmax_shares(raw, begin, end, n_outputs, out);
+                  });
 }
 
 void logistic_probabilities(const double* raw, std::size_t n_rows, int n_outputs, double* out, int n_threads) {
   const auto d = static_cast<std::size_t>(n_outputs);
   over_row_blocks(
       n_rows, n_outputs, threads_for(n_rows, n_outputs, n_threads),
-      [&](std::size_t begin, std::size_t end) { gradient_kernels().sigmoids(raw, begin * d, end * d, out); });
+      [&](std::size_t begin, std::size_t end, int) { gradient_kernels().sigmoids(raw, begin * d, end * d, out); });
 }
 
 }  // namespace polyleaf

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "gradients/formula.hpp"
+#include "gradients/made_gradients.hpp"
 
 namespace polyleaf {
 
@@ -55,6 +56,11 @@ class ScorePass {
 
   // Adds what is pending; makes gradients, the Hessian if there is an array for it, and the sketch if there is one.
   void sweep(const Formula& formula, float* gradient, float* hessian, const Sketch* sketch);
+
+  // The same for gradients of these scores that are not stored: their sketches, and, where `magnitudes` are asked for,
+  // the largest ones that `weight`, of each row or null, makes of them. A sketch may be null.
+  void sweep(MadeGradients& made, const Sketch* of_gradient, const Sketch* of_hessian, const double* weight,
+             bool magnitudes);
 
  private:
   template <class Body>

@@ -19,8 +19,8 @@ class SquaredError : public Formula {
 
   void gradients(const ScoreBlock& block) const override {
     const double *y = y_, *inverse = inverse_.data();
-    over_cells(block, [&](std::size_t, std::size_t j, std::size_t cell) {
-      block.gradient[cell] = static_cast<float>(block.scores[cell] * inverse[j] - y[cell] * inverse[j]);
+    over_cells(block, [&](std::size_t, std::size_t j, std::size_t cell, std::size_t place) {
+      block.gradient[place] = static_cast<float>(block.scores[cell] * inverse[j] - y[cell] * inverse[j]);
     });
   }
 

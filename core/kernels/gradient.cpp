@@ -38,7 +38,7 @@ void project_row(const float* values, int n, const float* columns, std::size_t s
 void project(const FloatRows& rows, const Columns& columns, float* out) {
   const auto column = [&](int c) { return columns.data + static_cast<std::size_t>(c) * columns.stride; };
   for (std::size_t row = rows.begin; row < rows.end; ++row) {
-    const float* v = rows.values + row * rows.stride;
+    const float* v = rows.row(row);
     float* to = out + row * static_cast<std::size_t>(columns.count);
     int c = 0;
     for (; c + kTogether <= columns.count; c += kTogether)
@@ -53,7 +53,7 @@ void sum_of_rows(const FloatRows& rows, const double* weight, double* out) {
   const int n = rows.n;
   const auto term = [&](const float* v, int j) { return weight[j] * term_of(kind, static_cast<double>(v[j])); };
   for (std::size_t row = rows.begin; row < rows.end; ++row) {
-    const float* v = rows.values + row * rows.stride;
+    const float* v = rows.row(row);
     double lane[kLane] = {0};
     int j = 0;
     for (; j + kLane <= n; j += kLane)
@@ -133,8 +133,8 @@ void softmax_few(const ScoreBlock& block, const std::int32_t* label) {
       const double of_row = 1.0 / sum_of(e + r * d, n_outputs);
       for (std::size_t j = r * d; j < (r + 1) * d; ++j) inverse[j] = of_row;
     }
-    float* g = block.gradient + first * d;
-    float* h = Stored ? block.hessian + first * d : nullptr;
+    float* g = block.gradient + block.place(first);
+    float* h = Stored ? block.hessian + block.place(first) : nullptr;
     for (std::size_t i = 0; i < n; ++i) {
       const double p = static_cast<double>(e[i]) * inverse[i];
       g[i] = static_cast<float>(p);
@@ -158,8 +158,8 @@ void softmax_rows(const ScoreBlock& block, const std::int32_t* label) {
   const auto d = static_cast<std::size_t>(n_outputs);
   for (std::size_t row = block.begin; row < block.end; ++row) {
     const double* x = block.scores + row * d;
-    float* g = block.gradient + row * d;
-    float* h = Stored ? block.hessian + row * d : nullptr;
+    float* g = block.gradient + block.place(row);
+    float* h = Stored ? block.hessian + block.place(row) : nullptr;
     const double largest = largest_of(x, n_outputs);
     double sum = 0.0;
     for (int from = 0; from < n_outputs; from += kChunk) {
@@ -216,11 +216,14 @@ void sigmoids(const double* raw, std::size_t begin, std::size_t end, double* out
 
 void logistic(const ScoreBlock& block, const double* label) {
   const auto d = static_cast<std::size_t>(block.n_outputs);
-  const double* raw = block.scores;
-  float *gradient = block.gradient, *hessian = block.hessian;
-  for (std::size_t i = block.begin * d; i < block.end * d; ++i) {
+  const std::size_t n = (block.end - block.begin) * d;
+  const double* raw = block.scores + block.begin * d;
+  const double* y = label + block.begin * d;
+  float* gradient = block.gradient + block.place(block.begin);
+  float* hessian = block.hessian != nullptr ? block.hessian + block.place(block.begin) : nullptr;
+  for (std::size_t i = 0; i < n; ++i) {
     const double p = sigmoid(raw[i]);
-    gradient[i] = static_cast<float>(p - label[i]);
+    gradient[i] = static_cast<float>(p - y[i]);
     if (hessian != nullptr) hessian[i] = static_cast<float>(p * (1.0 - p));
   }
 }

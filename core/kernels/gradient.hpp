@@ -8,7 +8,8 @@
 
 namespace polyleaf {
 
-// Scores of rows [begin, end), and where their gradients go. The arrays hold all rows x outputs.
+// Scores of rows [begin, end), and where their gradients go. The scores are those of all rows x outputs; the arrays of
+// gradients begin with row `first`.
 struct ScoreBlock {
   const double* scores = nullptr;
   int n_outputs = 0;
@@ -16,15 +17,22 @@ struct ScoreBlock {
   std::size_t end = 0;
   float* gradient = nullptr;
   float* hessian = nullptr;  // null: not wanted
+  std::size_t first = 0;
+
+  // Where a row stands in the arrays of gradients.
+  std::size_t place(std::size_t row) const { return (row - first) * static_cast<std::size_t>(n_outputs); }
 };
 
-// Rows [begin, end) of a matrix whose rows of n numbers are `stride` numbers apart.
+// Rows [begin, end) of a matrix whose rows of n numbers are `stride` numbers apart, and which begins with row `first`.
 struct FloatRows {
   const float* values = nullptr;
   std::size_t stride = 0;
   int n = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
+  std::size_t first = 0;
+
+  const float* row(std::size_t number) const { return values + (number - first) * stride; }
 };
 
 // What rows are multiplied by: column by column, `stride` floats apart and padded with zeros to multiples of 16.

@@ -1,6 +1,7 @@
 #include "leaves/leaf_sums.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/threads.hpp"
 #include "gradients/full_hessian.hpp"
@@ -8,12 +9,57 @@
 
 namespace polyleaf {
 
-// Both parts of the sums of a chunk of rows.
+namespace {
+
+constexpr std::size_t kMadeCells = std::size_t{1} << 18;  // of a block: they stay in a core's cache
+constexpr std::uint32_t kNoLeaf = ~std::uint32_t{0};
+
+}  // namespace
+
+// Both parts of sums.
 struct LeafSums::Parts {
   std::vector<double> coarse, fine;
   explicit Parts(std::size_t n) : coarse(n, 0.0), fine(n, 0.0) {}
   RowSums of(const SumGrids& grids, std::size_t first) {
     return {grids.coarse.data(), grids.fine.data(), coarse.data() + first, fine.data() + first};
+  }
+  void add(const Parts& other, std::size_t first) {
+    for (std::size_t k = 0; k < other.coarse.size(); ++k) {
+      coarse[first + k] += other.coarse[k];
+      fine[first + k] += other.fine[k];
+    }
+  }
+};
+
+// A block of rows: their gradients, where they have to be made, and which of them are in which leaf. They are numbered
+// from the first row of the block.
+struct LeafSums::Block {
+  std::vector<float> gradient, hessian;
+  std::vector<std::uint32_t> rows;  // those of a leaf side by side, ascending
+  std::vector<std::size_t> begin;   // of each leaf, and the end
+
+  // Takes n rows, some of which may be in no leaf.
+  void take(const std::uint32_t* leaf_of, std::size_t n, std::size_t n_leaves) {
+    begin.assign(n_leaves + 2, 0);  // at first one place further on
+    for (std::size_t row = 0; row < n; ++row)
+      if (leaf_of[row] != kNoLeaf) ++begin[leaf_of[row] + 2];
+    for (std::size_t leaf = 2; leaf < begin.size(); ++leaf) begin[leaf] += begin[leaf - 1];
+    rows.resize(begin.back());
+    for (std::size_t row = 0; row < n; ++row)
+      if (leaf_of[row] != kNoLeaf) rows[begin[leaf_of[row] + 1]++] = static_cast<std::uint32_t>(row);
+  }
+
+  // Makes the gradients of those rows, from row `first` on, that are in leaves.
+  void make(const MadeGradients& made, const std::uint32_t* leaf_of, std::size_t first, std::size_t n) {
+    const auto d = static_cast<std::size_t>(made.n_outputs());
+    gradient.resize(std::max(gradient.size(), n * d));
+    if (made.has_hessian()) hessian.resize(gradient.size());
+    for (std::size_t from = 0, to = 0; from < n; from = to + 1) {
+      for (to = from; to < n && leaf_of[to] != kNoLeaf;) ++to;
+      if (from < to)
+        made.make(first + from, first + to, gradient.data() + from * d,
+                  made.has_hessian() ? hessian.data() + from * d : nullptr);
+    }
   }
 };
 
@@ -22,8 +68,9 @@ LeafSums::LeafSums(const Gradients& gradients, const GradientBounds& bounds, con
       shard_(shard),
       gradient_grids_(bounds.gradient, shard.n_rows(gradients.n_rows)),
       hessian_grids_(bounds.hessian, shard.n_rows(gradients.n_rows)),
-      weight_grid_(sum_grid(bounds.weight, static_cast<double>(shard.n_rows(gradients.n_rows)))) {
-  if (!bounds.wide) return;
+      weight_grid_(sum_grid(bounds.weight, static_cast<double>(shard.n_rows(gradients.n_rows)))),
+      in_order_(bounds.wide) {
+  if (!in_order_) return;
   // A grid of 0 rounds nothing away: plain sums.
   for (SumGrids* grids : {&gradient_grids_, &hessian_grids_}) {
     std::fill(grids->coarse.begin(), grids->coarse.end(), 0.0);
@@ -32,39 +79,77 @@ LeafSums::LeafSums(const Gradients& gradients, const GradientBounds& bounds, con
   weight_grid_ = {0.0, 0.0};
 }
 
-void LeafSums::add_chunk(const std::uint32_t* rows, std::size_t n_rows, Parts& parts) const {
-  const auto d = static_cast<std::size_t>(in_.n_outputs);
-  const bool by_rule = in_.hessian == nullptr && in_.hessian_rule != Term::kItself;
-  const RowSums gradients = parts.of(gradient_grids_, 0), hessians = parts.of(hessian_grids_, d);
-  sum_kernels().sum_rows({in_.gradient, in_.gradient_stride, in_.weight, in_.n_outputs}, rows, n_rows, &gradients,
-                         in_.hessian_rule, by_rule ? &hessians : nullptr);
-  if (in_.hessian != nullptr)
-    sum_kernels().sum_rows({in_.hessian, in_.hessian_stride, in_.weight, in_.n_outputs}, rows, n_rows, &hessians,
+// Adds rows to the sums that begin with number `first`.
+void LeafSums::add_rows(const Gradients& from, const std::uint32_t* rows, std::size_t n_rows, Parts& parts,
+                        std::size_t first) const {
+  const auto d = static_cast<std::size_t>(from.n_outputs);
+  const bool by_rule = from.hessian == nullptr && from.hessian_rule != Term::kItself;
+  const RowSums gradients = parts.of(gradient_grids_, first), hessians = parts.of(hessian_grids_, first + d);
+  sum_kernels().sum_rows({from.gradient, from.gradient_stride, from.weight, from.n_outputs}, rows, n_rows, &gradients,
+                         from.hessian_rule, by_rule ? &hessians : nullptr);
+  if (from.hessian != nullptr)
+    sum_kernels().sum_rows({from.hessian, from.hessian_stride, from.weight, from.n_outputs}, rows, n_rows, &hessians,
                            Term::kItself, nullptr);
   ExactSum weight;
-  if (in_.weight == nullptr) weight.coarse = static_cast<double>(n_rows);
-  for (std::size_t i = 0; in_.weight != nullptr && i < n_rows; ++i) weight.add(in_.weight[rows[i]], weight_grid_);
-  parts.coarse[2 * d] = weight.coarse;
-  parts.fine[2 * d] = weight.fine;
+  if (from.weight == nullptr) weight.coarse = static_cast<double>(n_rows);
+  for (std::size_t i = 0; from.weight != nullptr && i < n_rows; ++i) weight.add(from.weight[rows[i]], weight_grid_);
+  parts.coarse[first + 2 * d] += weight.coarse;
+  parts.fine[first + 2 * d] += weight.fine;
 }
 
-std::vector<double> LeafSums::sum(const RowsInLeaves& places, int n_threads) const {
+LeafSums::Parts LeafSums::sum_by_leaves(const RowsInLeaves& places, int n_threads) const {
   const std::vector<RowChunk> chunks = row_chunks(places.leaves);
   std::vector<Parts> parts(chunks.size(), Parts(stride()));
   parallel_for(n_threads, chunks.size(), [&](std::size_t c, int) {
-    add_chunk(places.rows + chunks[c].begin, chunks[c].end - chunks[c].begin, parts[c]);
+    add_rows(in_, places.rows + chunks[c].begin, chunks[c].end - chunks[c].begin, parts[c], 0);
   });
-  std::vector<double> total(places.leaves.size() * stride(), 0.0), fine(total);
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
-    const std::size_t first = chunks[c].leaf * stride();
-    for (std::size_t k = 0; k < stride(); ++k) {
-      total[first + k] += parts[c].coarse[k];
-      fine[first + k] += parts[c].fine[k];
-    }
-  }
-  shard_.add(total, fine);
-  for (std::size_t k = 0; k < total.size(); ++k) total[k] += fine[k];
+  Parts total(places.leaves.size() * stride());
+  for (std::size_t c = 0; c < chunks.size(); ++c) total.add(parts[c], chunks[c].leaf * stride());
   return total;
+}
+
+LeafSums::Parts LeafSums::sum_by_blocks(const RowsInLeaves& places, int n_threads) const {
+  const std::size_t n_leaves = places.leaves.size();
+  // Rows of a leaf may have been parted by a split that the tree does not have: they need not ascend.
+  std::vector<std::uint32_t> leaf_of(in_.n_rows, kNoLeaf);
+  for (std::size_t leaf = 0; leaf < n_leaves; ++leaf)
+    for (std::size_t i = places.leaves[leaf].begin; i < places.leaves[leaf].end; ++i)
+      leaf_of[places.rows[i]] = static_cast<std::uint32_t>(leaf);
+  const std::size_t size = std::max<std::size_t>(1, kMadeCells / static_cast<std::size_t>(in_.n_outputs));
+  const std::size_t n_blocks = (in_.n_rows + size - 1) / size;
+  const auto team = static_cast<std::size_t>(std::max(n_threads, 1));
+  std::vector<Parts> parts(team, Parts(n_leaves * stride()));
+  std::vector<Block> blocks(team);
+  parallel_for(n_threads, n_blocks, [&](std::size_t b, int thread) {
+    Block& block = blocks[static_cast<std::size_t>(thread)];
+    const std::size_t first = b * size, n = std::min(in_.n_rows - first, size);
+    block.take(leaf_of.data() + first, n, n_leaves);
+    Gradients some = in_;
+    if (in_.weight != nullptr) some.weight = in_.weight + first;
+    if (in_.made != nullptr) {
+      block.make(*in_.made, leaf_of.data() + first, first, n);
+      some.gradient = block.gradient.data();
+      if (in_.made->has_hessian()) some.hessian = block.hessian.data();
+      some.gradient_stride = some.hessian_stride = static_cast<std::size_t>(in_.n_outputs);
+    } else {
+      some.gradient = in_.gradient + first * in_.gradient_stride;
+      if (in_.hessian != nullptr) some.hessian = in_.hessian + first * in_.hessian_stride;
+    }
+    for (std::size_t leaf = 0; leaf < n_leaves; ++leaf)
+      if (block.begin[leaf] < block.begin[leaf + 1])
+        add_rows(some, block.rows.data() + block.begin[leaf], block.begin[leaf + 1] - block.begin[leaf],
+                 parts[static_cast<std::size_t>(thread)], leaf * stride());
+  });
+  for (std::size_t thread = 1; thread < team; ++thread) parts[0].add(parts[thread], 0);
+  return std::move(parts[0]);
+}
+
+std::vector<double> LeafSums::sum(const RowsInLeaves& places, int n_threads) const {
+  const bool by_blocks = in_.made != nullptr || in_order_;
+  Parts total = by_blocks ? sum_by_blocks(places, in_order_ ? 1 : n_threads) : sum_by_leaves(places, n_threads);
+  shard_.add(total.coarse, total.fine);
+  for (std::size_t k = 0; k < total.coarse.size(); ++k) total.coarse[k] += total.fine[k];
+  return std::move(total.coarse);
 }
 
 std::vector<double> LeafSums::full_hessian(const RowsInLeaves& places, const LeafRows& leaf) const {

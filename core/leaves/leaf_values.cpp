@@ -46,7 +46,10 @@ void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, st
 
 }  // namespace
 
-bool has_own_hessian(const Gradients& in) { return in.hessian != nullptr || in.hessian_rule != Term::kItself; }
+bool has_own_hessian(const Gradients& in) {
+  if (in.made != nullptr && in.made->has_hessian()) return true;
+  return in.hessian != nullptr || in.hessian_rule != Term::kItself;
+}
 
 float stored_value(double value) { return static_cast<float>(std::clamp(value, -kLargest, kLargest)); }
 

@@ -51,8 +51,13 @@ GradientBounds bounds_of(const Gradients& in, const Shard& shard, int n_threads)
     out.hessian.assign(d, out.weight);
     return out;
   }
-  out.gradient = largest_magnitudes({in.gradient, in.gradient_stride, in.weight, in.n_outputs}, in.n_rows, n_threads);
-  if (in.hessian != nullptr)
+  if (in.made != nullptr)
+    out.gradient = in.made->largest_gradient;
+  else
+    out.gradient = largest_magnitudes({in.gradient, in.gradient_stride, in.weight, in.n_outputs}, in.n_rows, n_threads);
+  if (in.made != nullptr)
+    out.hessian = in.made->largest_hessian;
+  else if (in.hessian != nullptr)
     out.hessian = largest_magnitudes({in.hessian, in.hessian_stride, in.weight, in.n_outputs}, in.n_rows, n_threads);
   shard.largest(out.gradient, out.hessian);
   return out;

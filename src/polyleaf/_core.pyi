@@ -82,6 +82,9 @@ class GrowTask:
         unit: npt.NDArray[np.float64],
         label: npt.NDArray[np.int32] | None,
     ) -> None: ...
+    def set_made_gradients(
+        self, made: MadeGradients, hessian_rule: str, unit: npt.NDArray[np.float64]
+    ) -> None: ...
     def set_split_gradients(
         self,
         gradient: npt.NDArray[np.float32],
@@ -205,6 +208,21 @@ class Sketch:
     ) -> None: ...
     def fill(self, values: npt.NDArray[np.float32], n_threads: int) -> None: ...
 
+class MadeGradients:
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def has_hessian(self) -> bool: ...
+
+class GradientsOfScores(MadeGradients):
+    def __init__(
+        self,
+        formula: Formula,
+        scores: npt.NDArray[np.float64],
+        cell_weight: npt.NDArray[np.float32] | None,
+        own_hessian: bool,
+    ) -> None: ...
+
 class ScorePass:
     def __init__(self, scores: npt.NDArray[np.float64], n_threads: int) -> None: ...
     def add(
@@ -220,6 +238,14 @@ class ScorePass:
         gradient: npt.NDArray[np.float32],
         hessian: npt.NDArray[np.float32] | None,
         sketch: Sketch | None,
+    ) -> None: ...
+    def sweep_made(
+        self,
+        made: GradientsOfScores,
+        of_gradient: Sketch | None,
+        of_hessian: Sketch | None,
+        weight: npt.NDArray[np.float64] | None,
+        magnitudes: bool,
     ) -> None: ...
 
 def softmax_probabilities(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyleaf.data import memory
-from polyleaf.data.memory import needs, panel_width, search_bytes
+from polyleaf.data.memory import Savings, least_savings, needs, panel_width, search_bytes
 
 pytestmark = pytest.mark.python_only("arithmetic, and files of text")
 
@@ -59,6 +59,53 @@ def test_what_training_takes() -> None:
     assert needs(n, m, d, own_hessian=True).peak - wanted.peak == n * d * 8
     assert needs(n, m, d, weighted=True).peak - wanted.peak == n * 8
     assert needs(n, m, 0, n_targets=0).peak == n * (m + 32)
+
+
+def test_what_sketches_and_savings_leave() -> None:
+    n, m, d, k = 1_000_000, 50, 300, 5
+    whole = n * (m + d * 8 + 8)  # codes, targets, the order of the rows
+    for own_hessian, channels in ((False, 1), (True, 2)):
+        sketched = n * 2 * k * channels * 4  # as they are, and rounded
+        for savings, rest in (
+            (Savings(), d * 8 + d * channels * 4),
+            (Savings(made_gradients=True), d * 8),
+            (Savings(mapped_scores=True), d * channels * 4),
+            (Savings(True, True), 0),
+        ):
+            wanted = needs(n, m, d, n_mixtures=k, own_hessian=own_hessian, savings=savings)
+            assert sum(wanted.rounds.values()) == sketched + n * (rest + 8)
+            # Before there are codes, a few targets are copied.
+            assert wanted.peak == whole - n * 8 + max(sketched + n * (rest + 8), n * (16 * 16 - m))
+    # Weights of cells are kept, and there are gradients and Hessians without them and with them.
+    assert needs(n, m, d, n_mixtures=k, own_hessian=True, cell_weights=True).peak == (
+        whole + n * 2 * k * 2 * 4 + n * d * (8 + 4 * 4 + 4)
+    )
+
+
+@given(
+    possible=st.builds(Savings, st.booleans(), st.booleans()),
+    scores=st.integers(1, 100),
+    gradients=st.integers(1, 100),
+    free=st.none() | st.integers(0, 250),
+)
+def test_no_more_is_saved_than_must_be(
+    possible: Savings, scores: int, gradients: int, free: int | None
+) -> None:
+    """Gradients before scores, and both where nothing less is enough, or nothing at all."""
+
+    def taken(savings: Savings) -> int:
+        return 9 + scores * (not savings.mapped_scores) + gradients * (not savings.made_gradients)
+
+    found = least_savings(possible, taken, free)
+    assert found.made_gradients <= possible.made_gradients
+    assert found.mapped_scores <= possible.mapped_scores
+    if free is None or taken(Savings()) <= free:
+        assert found == Savings()
+    elif taken(found) > free:
+        assert found == possible
+    elif found.mapped_scores:
+        assert not possible.made_gradients or taken(Savings(made_gradients=True)) > free
+        assert not found.made_gradients or taken(Savings(mapped_scores=True)) > free
 
 
 def group(folder: Path, limit: str, used: int, cache: int) -> None:

@@ -92,3 +92,15 @@ def test_a_column_without_weight_has_the_mean_0():
 def test_the_total_of_an_array():
     x = np.random.default_rng(4).normal(size=(50, 4))
     assert total(x) == pytest.approx(math.fsum(x.ravel()), rel=1e-15)
+
+
+@pytest.mark.parametrize("weights", [None, "rows", "cells"])
+def test_means_of_many_columns_are_those_of_each(weights):
+    """A few are copied at a time, and the rest of the memory is left alone."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(500, 75)) * 10.0 ** rng.integers(-9, 9, 75)
+    shape = (500, 75) if weights == "cells" else (500,)
+    weight = None if weights is None else rng.random(shape) * 10.0 ** rng.integers(-9, 9, shape)
+    for j, mean in enumerate(weighted_mean(values, weight)):
+        own = weight[:, j] if weights == "cells" else weight
+        assert mean == weighted_mean(values[:, j], own)

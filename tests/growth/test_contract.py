@@ -240,6 +240,45 @@ def test_a_task_that_does_not_fit_is_refused_by_the_name_of_what_is_wrong(name: 
         grower.grow(replace(task(GRADIENT), **changes))
 
 
+def made(n_rows: int, n_outputs: int, *, own_hessian: bool, swept: bool) -> _core.MadeGradients:
+    """Gradients that are made of scores."""
+    raw = np.zeros((n_rows, n_outputs))
+    formula = _core.Logistic(np.zeros((n_rows, n_outputs)))
+    out = _core.GradientsOfScores(formula, raw, None, own_hessian)
+    if swept:
+        _core.ScorePass(raw, 1).sweep_made(out, None, None, None, True)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("gradient", "rule", "message"),
+    [
+        (made(N - 1, D, own_hessian=False, swept=True), "itself", "gradient: made of other rows"),
+        (made(N, D + 1, own_hessian=False, swept=True), "itself", "unit: one value per output"),
+        (made(N, D, own_hessian=False, swept=False), "itself", "gradient: no sweep has seen how large"),
+        (made(N, D, own_hessian=True, swept=True), "p(1-p)", "hessian: by a rule, or made"),
+        (made(N, D, own_hessian=False, swept=True), "p", "unknown term"),
+    ],
+)
+def test_made_gradients_that_do_not_fit_are_refused(
+    gradient: _core.MadeGradients, rule: str, message: str
+) -> None:
+    of_core = _core.GrowTask(MATRIX, None)
+    with pytest.raises(ValueError, match=message):
+        of_core.set_made_gradients(gradient, rule, np.ones(D))
+
+
+def test_a_task_has_one_kind_of_gradients() -> None:
+    gradient = made(N, D, own_hessian=False, swept=True)
+    of_core = core_task(MATRIX, task(GRADIENT))
+    with pytest.raises(ValueError, match="gradient: set already"):
+        of_core.set_made_gradients(gradient, "itself", np.ones(D))
+    labels = SparseLabels(np.zeros(N + 1), np.empty(0), D)
+    grower = LabelSparseGrower(MATRIX, labels, settings(sparse_leaves=2))
+    with pytest.raises(ValueError, match="gradients: those of sparse labels"):
+        grower.grow(Task(leaves(gradient=gradient)))
+
+
 SKETCH = SplitGradients(GRADIENT[:, :2], None, None, np.ones(2), np.ones(2))
 CLASSES = np.zeros(N, np.int32)
 
@@ -319,3 +358,19 @@ def test_gradients_are_set_once() -> None:
     of_core = core_task(MATRIX, task(GRADIENT))
     with pytest.raises(ValueError, match="gradient: set already"):
         of_core.set_split_gradients(GRADIENT, None, None, np.ones(D), np.ones(D))
+
+
+def test_weights_far_apart_are_summed_in_the_order_of_the_rows() -> None:
+    """Not in that of a leaf's rows, which hangs on what else was tried: on memory, and on threads."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    gradient = (np.sin(X @ rng.normal(size=(4, 3))) + 0.3 * rng.normal(size=(3000, 3))).astype(np.float32)
+    weight = 10.0 ** rng.integers(-12, 3, len(X))
+    matrix = bin_table(X, None, 64, 1)
+    found = set()
+    for histogram_bytes in (0, 1 << 28):  # depth first, best first
+        of_grower = settings(max_depth=None, max_leaves=30, min_samples_leaf=1)
+        of_grower.histogram_bytes = histogram_bytes
+        tree = DenseGrower(matrix, of_grower).grow(task(gradient, weight=weight))
+        found.add((tree.feature.tobytes(), tree.cover.tobytes()))
+    assert len(found) == 1

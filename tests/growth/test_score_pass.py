@@ -46,6 +46,12 @@ LOSSES = {
 COMPILED = [name for name in LOSSES if name != "callable"]
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_know_whether_they_are_compiled(name):
+    loss, y = LOSSES[name]
+    assert loss.compiled == isinstance(loss.formula(y), _core.Formula)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_training_is_that_of_adding_trees_at_once(name, monkeypatch):
     """Whatever is sampled, sketched or weighted, and where rows lie outside of the sample."""

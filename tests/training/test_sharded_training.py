@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
+from polyleaf.data import memory
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.memory import Savings
 from polyleaf.data.weights import Weights
 from polyleaf.estimators.problem import read_problem, training_rows
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
 from polyleaf.peers.shard import Shard
+from polyleaf.training import device
 from polyleaf.training.loop import Beginning, Run, TrainingState, boost
 
 pytestmark = pytest.mark.cpu_only("shards are of the CPU")
@@ -73,6 +76,12 @@ CASES = {
     "two classes": (PolyleafClassifier(eval_metric="auc"), CLASSES == 1, None),
     "labels": (PolyleafClassifier(eval_metric=["ndcg@2", "error"]), LABELS, None),
     "projection": (PolyleafRegressor(sketch="random_projection", sketch_size=2), Y, None),
+    "projection of classes": (
+        PolyleafClassifier(sketch="random_projection", sketch_size=2, hessian="shared"),
+        CLASSES,
+        WEIGHT,
+    ),
+    "projection of gaps": (PolyleafRegressor(sketch="random_projection", sketch_size=2), GAPS, WEIGHT),
     "top outputs": (PolyleafRegressor(sketch="top_outputs", sketch_size=2), Y, WEIGHT),
     "sampled outputs": (PolyleafClassifier(sketch="random_sampling", sketch_size=2), CLASSES, None),
     "row sample": (PolyleafRegressor(subsample=0.4, colsample_bynode=0.5), Y, None),
@@ -91,6 +100,18 @@ CASES = {
         None,
     ),
 }
+
+
+@pytest.mark.parametrize("name", ["projection", "projection of classes", "projection of gaps"])
+def test_a_shard_may_do_without_stored_gradients(name, monkeypatch):
+    """Whatever the others do: each has its own memory."""
+
+    def possible(data, loss, settings):
+        return Savings(made_gradients=data.shard is not None and data.X.shape[0] > N / 3)
+
+    monkeypatch.setattr(memory, "available", lambda: 0)
+    monkeypatch.setattr(device, "possible_savings", possible)
+    test_shards_give_the_same_forest_and_metrics(name)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -13,13 +13,14 @@ from polyleaf.data.device_arrays import on_host
 from polyleaf.data.tables import frame_kind, plain_array, series_kind, whole_frame
 
 
-def joined(parts: Sequence[Any], name: str) -> Any:
+def joined(parts: list[Any], name: str) -> Any:
     """Return parts, which follow each other, as one: of the kind that the first one is of.
 
     Parameters
     ----------
-    parts : sequence
+    parts : list
         Arrays or lists, frames or columns of pandas, polars or pyarrow, sparse matrices, or dicts of these.
+        The list may forget them on the way, so that memory need not hold all of them twice.
     name : str
         What errors call them.
 
@@ -73,7 +74,7 @@ def n_rows_of(part: Any, name: str) -> int:
     return int(shape[0])
 
 
-def _join(parts: Sequence[Any], kind: str, name: str) -> Any:
+def _join(parts: list[Any], kind: str, name: str) -> Any:
     if kind == "dict":
         keys = list(parts[0])
         if any(list(part) != keys for part in parts):
@@ -82,10 +83,7 @@ def _join(parts: Sequence[Any], kind: str, name: str) -> Any:
     if kind == "sparse":
         return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
     if kind == "array":
-        concatenate: Any = np.concatenate
-        if any(isinstance(part, np.ma.MaskedArray) for part in parts):
-            concatenate = np.ma.concatenate
-        return concatenate(parts)
+        return _join_arrays(parts)
     library: Any = import_module(kind.partition(" ")[0])
     if kind.startswith("pandas"):
         if kind == "pandas frame" and any(list(part.columns) != list(parts[0].columns) for part in parts):
@@ -99,6 +97,25 @@ def _join(parts: Sequence[Any], kind: str, name: str) -> Any:
         return library.concat_tables([whole_frame(part) for part in parts])
     chunks = [chunk for part in parts for chunk in (part.chunks if hasattr(part, "chunks") else [part])]
     return library.chunked_array(chunks)
+
+
+def _join_arrays(parts: list[Any]) -> Any:
+    if any(isinstance(part, np.ma.MaskedArray) for part in parts):
+        concatenate: Any = np.ma.concatenate
+        return concatenate(parts)
+    first = parts[0]
+    if any(
+        type(part) is not np.ndarray or part.dtype != first.dtype or part.shape[1:] != first.shape[1:]
+        for part in parts
+    ):
+        return np.concatenate(parts)
+    whole = np.empty((sum(map(len, parts)), *first.shape[1:]), dtype=first.dtype)
+    end = len(whole)
+    while parts:
+        part = parts.pop()
+        whole[end - len(part) : end] = part
+        end -= len(part)
+    return whole
 
 
 def _kind(part: Any) -> str:

@@ -1,12 +1,14 @@
-"""What training on a streamed table takes of memory, and what there is."""
+"""What training takes of memory, what it can do without, and what there is."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+# Columns of targets of which copies are made at once, before the first round.
+COLUMNS_TOGETHER = 16
 # What a panel of columns and the search for its cut points may take at least.
 LEAST_PANEL_BYTES = 1 << 28
 # Of the search for cut points, for each row: columns that a thread copies at once (core/table/cuts.cpp), and
@@ -15,8 +17,51 @@ _COPIED_BYTES, _UNIT_BYTES = 24, 8
 
 
 @dataclass(frozen=True)
+class Savings:
+    """What a run does without in memory. None of it changes a bit of the model.
+
+    Attributes
+    ----------
+    made_gradients : bool
+        Gradients are not stored, but made a second time for the leaves: takes time.
+    mapped_scores : bool
+        Scores lie in a temporary file, which is read and written in the order of the rows: takes more time
+        where memory does not hold it.
+    """
+
+    made_gradients: bool = False
+    mapped_scores: bool = False
+
+
+NOTHING_SAVED = Savings()
+
+
+def least_savings(possible: Savings, bytes_with: Callable[[Savings], int], free: int | None) -> Savings:
+    """Return what must be saved for a run to fit into memory; all that can be, where nothing is enough.
+
+    Parameters
+    ----------
+    possible : Savings
+        What this run could do without.
+    bytes_with : callable
+        Returns what the run takes with some savings.
+    free : int or None
+        What there is; None: nobody knows, and nothing is saved.
+    """
+    # What costs the least time first. Scores in a file are better read once a round than twice.
+    tried = [
+        Savings(made, mapped)
+        for mapped in (False, True)
+        for made in (False, True)
+        if made <= possible.made_gradients and mapped <= possible.mapped_scores
+    ]
+    fitting = (savings for savings in tried if free is None or bytes_with(savings) <= free)
+    return next(fitting, tried[-1])
+
+
+@dataclass(frozen=True)
 class Needs:
-    """Bytes that training on a streamed table takes at its peak, beside what the process has already.
+    """Bytes that training takes at its peak, beside what the process has already.
 
     Attributes
     ----------
@@ -25,7 +70,8 @@ class Needs:
     rounds : mapping of str to int
         What comes with the first round.
     panel : int
-        Columns and work space while cut points are found, which are gone by then.
+        What is gone by then: columns and work space while cut points are found, or copies of some targets,
+        which are made before there are codes.
     """
 
     throughout: Mapping[str, int]
@@ -40,7 +86,7 @@ class Needs:
     def listed(self) -> str:
         """Return the sizes in words."""
         parts = {**self.throughout, **self.rounds}
-        return ", ".join(f"{name} {_in_words(size)}" for name, size in parts.items() if size > 0)
+        return ", ".join(f"{name} {in_words(size)}" for name, size in parts.items() if size > 0)
 
 
 def needs(
@@ -50,9 +96,12 @@ def needs(
     *,
     n_targets: int | None = None,
     max_bins: int | None = 255,
+    n_mixtures: int | None = None,
     own_hessian: bool = False,
     weighted: bool = False,
+    cell_weights: bool = False,
     cell_bytes: int = 8,
+    savings: Savings = NOTHING_SAVED,
 ) -> Needs:
     """Return what training takes, from sizes and settings.
 
@@ -64,28 +113,38 @@ def needs(
         Columns of the coded y, of 8 bytes each. None: one for each output.
     max_bins : int or None, default=255
         The parameter: the code of a cell takes a byte up to 255, and two beyond.
+    n_mixtures : int, default=None
+        What splits are found on, where that is a sketch. None: all outputs.
     own_hessian : bool, default=False
         Whether each output of each row has a Hessian of its own.
-    weighted : bool, default=False
-        Whether the rows have weights.
+    weighted, cell_weights : bool, default=False
+        Whether the rows have weights, and whether their cells do.
     cell_bytes : int, default=8
         Of a number of the table.
+    savings : Savings, default=NOTHING_SAVED
+        What the run does without.
     """
     code = 1 if max_bins is not None and max_bins <= 255 else 2
-    channels = n_outputs * (2 if own_hessian else 1)
+    channels = 2 if own_hessian or cell_weights else 1
+    stored = n_rows * n_outputs * channels * 4
+    if cell_weights:  # before and after they are multiplied
+        stored += n_rows * n_outputs * (2 if own_hessian else 1) * 4
+    sketched = 0 if n_mixtures is None else n_rows * n_mixtures * channels * 4
     throughout = {
         "codes of the features": n_rows * n_features * code,
         "targets": n_rows * (n_outputs if n_targets is None else n_targets) * 8,
-        "weights": n_rows * 8 if weighted else 0,
+        "weights": n_rows * ((8 if weighted else 0) + (n_outputs * 4 if cell_weights else 0)),
     }
     rounds = {
-        "scores": n_rows * n_outputs * 8,
-        "gradients": n_rows * channels * 4,
-        "rounded gradients": n_rows * channels * 4,
+        "scores": 0 if savings.mapped_scores else n_rows * n_outputs * 8,
+        "gradients": 0 if savings.made_gradients else stored,
+        "sketch": sketched,
+        "rounded gradients": n_rows * (n_outputs if n_mixtures is None else n_mixtures) * channels * 4,
         "order of the rows": n_rows * 8,
     }
     least = search_bytes(1, cell_bytes, weighted=weighted) + (_UNIT_BYTES if weighted else 0)
-    return Needs(throughout, rounds, n_rows * least)
+    copies = 16 * min(COLUMNS_TOGETHER, n_outputs if n_targets is None else n_targets) - n_features * code
+    return Needs(throughout, rounds, n_rows * max(least, copies))
 
 
 def panel_width(
@@ -114,13 +173,17 @@ def search_bytes(n_columns: int, cell_bytes: int, *, weighted: bool) -> int:
     return n_columns * cell_bytes + copies + keys
 
 
-def refuse_too_large(wanted: Needs, name: str) -> None:
-    """Raise MemoryError, listing the sizes, where the machine does not have what is needed."""
+def refuse_too_large(wanted: Needs, name: str, present: int = 0) -> None:
+    """Raise MemoryError, listing the sizes, where the machine does not have what is needed.
+
+    So many bytes of it are `present` already.
+    """
     free = available()
-    if free is not None and wanted.peak > free:
+    if free is not None and wanted.peak > free + present:
         raise MemoryError(
-            f"{name} is too large for this machine: training takes {_in_words(wanted.peak)} at least, and "
-            f"{_in_words(free)} are available ({wanted.listed()}). Fewer rows, features or outputs take less."
+            f"{name} is too large for this machine: training takes {in_words(wanted.peak)} at least, and "
+            f"{in_words(free + present)} are available ({wanted.listed()}). Fewer rows, features or outputs "
+            "take less."
         )
 
 
@@ -183,7 +246,7 @@ def _read(path: str | Path) -> str:
         return ""
 
 
-def _in_words(n_bytes: int) -> str:
+def in_words(n_bytes: int) -> str:
     for size, unit in ((2**30, "GiB"), (2**20, "MiB")):
         if n_bytes >= size / 2:
             return f"{n_bytes / size:.1f} {unit}"

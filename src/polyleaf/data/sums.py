@@ -5,7 +5,7 @@ Where a run has its rows in several shards, these are sums over all of them (:mo
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.memory import COLUMNS_TOGETHER
 from polyleaf.peers.current import current_peers
 
 
@@ -122,6 +123,27 @@ def weighted_mean(values: Array, weight: FloatArray | None) -> FloatArray:
 
     Sums stay within float64 whatever the size of numbers and weights: powers of two are divided out first.
     """
+    if values.ndim == 2:
+        return mean_of_columns(lambda some: values[:, some], values.shape[1], weight)
+    return _mean(values, weight)
+
+
+def mean_of_columns(
+    columns: Callable[[slice], Array], n_columns: int, weight: FloatArray | None
+) -> FloatArray:
+    """Return the weighted means of columns that a function makes, a few at a time.
+
+    How many does not hang on the rows: shards exchange sums for each of them.
+    """
+    means = []
+    for first in range(0, n_columns, COLUMNS_TOGETHER):
+        some = slice(first, min(first + COLUMNS_TOGETHER, n_columns))
+        own = weight if weight is None or weight.ndim == 1 else weight[:, some]
+        means.append(_mean(columns(some), own))
+    return np.concatenate(means)
+
+
+def _mean(values: Array, weight: FloatArray | None) -> FloatArray:
     size = _power_of_two(largest(np.abs(values)))
     shares = values / size
     if weight is None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
+from polyleaf.data import memory
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories, learn_categories, resolve_categorical
 from polyleaf.data.dataset import Dataset, FeatureTable
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.inputs import FloatArray, Mask, read_table
-from polyleaf.data.memory import Needs, needs, refuse_too_large
+from polyleaf.data.memory import NOTHING_SAVED, Needs, Savings, least_savings, needs, refuse_too_large
 from polyleaf.data.row_names import RowNames
 from polyleaf.data.row_numbers import row_numbers
 from polyleaf.data.source import Source
@@ -46,6 +47,7 @@ from polyleaf.params.table import EstimatorKind
 from polyleaf.params.wording import TargetWords, shown
 from polyleaf.training.continuation import Start
 from polyleaf.training.loop import TrainingResult
+from polyleaf.training.run_memory import needs_of, possible_savings
 
 if TYPE_CHECKING:
     from polyleaf.estimators.base import BasePolyleaf
@@ -322,19 +324,19 @@ def _least_needs(source: Source, params: Mapping[str, Any]) -> Needs:
 
 def _plan_memory(table: StreamedTable, data: Dataset, loss: Loss, settings: Settings, name: str) -> None:
     """Refuse what does not fit into memory; panels may take what the rounds will need later."""
-    sparse = scipy.sparse.issparse(data.y)
-    shared = settings.hessian == "shared" and loss.hessian_rule is not None
-    wanted = needs(
-        *table.shape,
-        0 if sparse else loss.n_outputs,
-        n_targets=0 if sparse else data.y.size // table.shape[0],
-        max_bins=settings.max_bins,
-        own_hessian=not (loss.unit_hessian or shared),
-        weighted=data.weights.row is not None,
-        cell_bytes=table.cell_bytes,
+
+    def needed(savings: Savings) -> Needs:
+        return needs_of(data, loss, settings, savings, table.cell_bytes)
+
+    there = needed(NOTHING_SAVED).throughout
+    present = there["targets"] + there["weights"]
+    savings = least_savings(
+        possible_savings(data, loss, settings),
+        lambda savings: needed(savings).peak - present,
+        memory.available(),
     )
-    refuse_too_large(wanted, name)
-    table.panel_bytes = sum(wanted.rounds.values())
+    refuse_too_large(needed(savings), name, present)
+    table.panel_bytes = sum(needed(savings).rounds.values())
 
 
 def check_measured(

@@ -46,7 +46,7 @@ class GpuArrays:
         )
         return out
 
-    def sketch(self, n_rows: int, matrix: FloatArray | None, share: FloatArray, term: str) -> None:
+    def sketch(self, n_rows: int, matrix: FloatArray | None, share: FloatArray | None, term: str) -> None:
         """Return None: sketches are made of gradients that are there."""
         return
 

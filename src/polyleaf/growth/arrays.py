@@ -27,13 +27,16 @@ class Sketch:
         What fills the arrays.
     mixtures : float32 ndarray of shape (rows, k) or None
         What `Arrays.project` returns; None: not asked for.
-    sums : float64 ndarray of shape (rows,)
-        What `Arrays.row_sums` returns.
+    sums : float64 ndarray of shape (rows,) or None
+        What `Arrays.row_sums` returns; None: not asked for.
+    hessian : Sketch or None
+        That of the Hessian, where it is computed along with the gradients and not stored.
     """
 
     core: _core.Sketch
     mixtures: FloatMatrix | None
-    sums: FloatArray
+    sums: FloatArray | None
+    hessian: Sketch | None = None
 
 
 class Arrays(Protocol):
@@ -48,9 +51,11 @@ class Arrays(Protocol):
         `term` is "itself", "square", or the rule by which a Hessian follows from the gradient.
         """
 
-    def sketch(self, n_rows: int, matrix: FloatArray | None, share: FloatArray, term: str) -> Sketch | None:
+    def sketch(
+        self, n_rows: int, matrix: FloatArray | None, share: FloatArray | None, term: str
+    ) -> Sketch | None:
         """Return what `project` and `row_sums` make of the next gradients, to be filled while these are
-        computed; None where this device has nothing to gain by that.
+        computed; None where this device has nothing to gain by that. Of `matrix` and `share` one may be None.
         """
 
     def column_squares(self, values: Any, weight: FloatArray | None) -> FloatArray:
@@ -81,13 +86,12 @@ class CpuArrays:
         _core.Sketch(None, None, share, term, sums).fill(values, self.n_threads)
         return sums
 
-    def sketch(self, n_rows: int, matrix: FloatArray | None, share: FloatArray, term: str) -> Sketch:
+    def sketch(self, n_rows: int, matrix: FloatArray | None, share: FloatArray | None, term: str) -> Sketch:
         """Return what `project` and `row_sums` make of the next gradients, to be filled."""
-        sums = np.empty(n_rows)
-        if matrix is None:
-            return Sketch(_core.Sketch(None, None, share, term, sums), None, sums)
-        mixtures = np.empty((n_rows, matrix.shape[1]), dtype=np.float32)
-        return Sketch(_core.Sketch(_padded_columns(matrix), mixtures, share, term, sums), mixtures, sums)
+        sums = None if share is None else np.empty(n_rows)
+        mixtures = None if matrix is None else np.empty((n_rows, matrix.shape[1]), dtype=np.float32)
+        columns = None if matrix is None else _padded_columns(matrix)
+        return Sketch(_core.Sketch(columns, mixtures, share, term, sums), mixtures, sums)
 
     def column_squares(self, values: FloatMatrix, weight: FloatArray | None) -> FloatArray:
         """Return, per output, the sum over the rows of weighted squares."""

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf._core import GrowSettings
+from polyleaf._core import GrowSettings, MadeGradients
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import FloatMatrix
 from polyleaf.growth.sampling import ALL_FEATURES, ALL_ROWS, FeatureSample, RowSample
@@ -26,8 +26,10 @@ from polyleaf.peers.shard import Shard
 # With more outputs, the table of what each gains by each feature would take too much memory.
 MOST_OUTPUT_GAINS = 1024
 
-# As an array, as the name of the rule that makes it from the gradient (`Loss.hessian_rule`), or None: 1.
-Hessian = FloatMatrix | str | None
+# As an array, or as what makes it from the scores, some rows at a time.
+Gradient = FloatMatrix | MadeGradients
+# The same, or the name of the rule that makes it from the gradient (`Loss.hessian_rule`), or None: 1.
+Hessian = Gradient | str | None
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,11 @@ class LeafGradients:
 
     Attributes
     ----------
-    gradient : float32 array of shape (rows, outputs)
-        Of the loss, unweighted, in multiples of `unit`.
-    hessian : float32 array of the same shape, str or None
-        Also in multiples; the name of the rule that makes it from the gradient; None: 1 everywhere.
+    gradient : float32 array of shape (rows, outputs) or MadeGradients
+        Of the loss, unweighted, in multiples of `unit`; or what makes it.
+    hessian : float32 array of the same shape, MadeGradients, str or None
+        Also in multiples; or what makes it along with the gradient; the name of the rule that makes it from
+        the gradient; None: 1 everywhere.
     unit : float64 ndarray of shape (outputs,)
         Power of two that gradients and leaf values are multiples of.
     label : int32 ndarray of shape (rows,) or None
@@ -78,7 +81,7 @@ class LeafGradients:
         Outputs whose values are quantiles of the residuals instead.
     """
 
-    gradient: FloatMatrix
+    gradient: Gradient
     hessian: Hessian
     unit: FloatArray
     label: npt.NDArray[np.int32] | None = None
@@ -87,7 +90,7 @@ class LeafGradients:
     @property
     def hessian_array(self) -> FloatMatrix | None:
         """The Hessian, where it is stored."""
-        return None if isinstance(self.hessian, str) else self.hessian
+        return None if isinstance(self.hessian, str | MadeGradients) else self.hessian
 
     @property
     def hessian_rule(self) -> str:

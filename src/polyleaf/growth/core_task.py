@@ -15,9 +15,12 @@ def core_task(matrix: _core.BinnedMatrix, task: Task) -> _core.GrowTask:
         out.set_shard(task.shard.peers, task.shard.n_rows, task.shard.runs)
     leaves, splits, features = task.leaf_gradients, task.split_gradients, task.features
     if leaves is not None:
-        out.set_leaf_gradients(
-            leaves.gradient, leaves.hessian_array, leaves.hessian_rule, leaves.unit, leaves.label
-        )
+        if isinstance(leaves.gradient, _core.MadeGradients):
+            out.set_made_gradients(leaves.gradient, leaves.hessian_rule, leaves.unit)
+        else:
+            out.set_leaf_gradients(
+                leaves.gradient, leaves.hessian_array, leaves.hessian_rule, leaves.unit, leaves.label
+            )
         if leaves.renewal is not None:
             renewal = leaves.renewal
             out.set_renewal(renewal.level, renewal.y, renewal.column, renewal.cell_weight)

@@ -10,7 +10,7 @@ import numpy as np
 from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import FloatMatrix, Sketch
-from polyleaf.growth.contract import Destination, Hessian
+from polyleaf.growth.contract import Destination, Gradient, Hessian
 from polyleaf.growth.split_gradients import SplitPlan
 from polyleaf.growth.tree import Tree
 from polyleaf.losses.formula import Formula
@@ -22,21 +22,30 @@ class RoundGradients:
 
     Attributes
     ----------
-    gradient : float32 array of shape (rows, outputs)
-        Weighted by cells; rows are weighted where trees grow. The same memory in every round.
-    hessian : float32 array of that shape, str or None
-        As an array, as the name of the rule that makes it from the gradient, or None: 1.
+    gradient : float32 array of shape (rows, outputs) or MadeGradients
+        Weighted by cells; rows are weighted where trees grow. The same memory in every round; or no memory,
+        but what makes them.
+    hessian : float32 array of that shape, MadeGradients, str or None
+        As an array, as what makes it along with the gradient, as the name of the rule that makes it from the
+        gradient, or None: 1.
     sketch : Sketch or None
         What was made of the gradients on the way.
     """
 
-    gradient: FloatMatrix
+    gradient: Gradient
     hessian: Hessian
     sketch: Sketch | None = None
 
+    @property
+    def stored(self) -> FloatMatrix | None:
+        """The gradient, where it is an array."""
+        return None if isinstance(self.gradient, _core.MadeGradients) else self.gradient
+
     def of_outputs(self, part: slice) -> RoundGradients:
-        """Return those of some outputs."""
+        """Return those of some outputs; where they are made, a tree is of all of them."""
         hessian = self.hessian
+        if isinstance(self.gradient, _core.MadeGradients) or isinstance(hessian, _core.MadeGradients):
+            return self
         if hessian is not None and not isinstance(hessian, str):
             hessian = hessian[:, part]
         return RoundGradients(self.gradient[:, part], hessian, self.sketch)
@@ -59,6 +68,10 @@ class PassPlan:
     whole_trees : bool
         Whether a round is one tree with values of all outputs in each leaf, and no leaf value needs the
         scores: such a tree may be added later, by the sweep that makes the next gradients.
+    row_weight : float64 ndarray of shape (rows,) or None
+        Weights of rows; None: 1.
+    stores_gradients : bool
+        Whether gradients are kept in memory from the sweep to the leaves. If not, they are made again.
     """
 
     unit: FloatArray
@@ -67,6 +80,8 @@ class PassPlan:
     hessian_rule: str | None
     cell_weight: FloatMatrix | None
     whole_trees: bool
+    row_weight: FloatArray | None = None
+    stores_gradients: bool = True
 
     def sketch(self, number: int, n_rows: int) -> Sketch | None:
         """Return the sketch of round `number`, to be filled; None: there is nothing to sketch on the way."""
@@ -103,7 +118,7 @@ class ScorePass(Protocol):
     def scores(self) -> FloatArray | None:
         """Return the raw scores of all trees so far, on the host; nobody may change them.
 
-        None: they are too many to be made dense.
+        None: they are too many, and predictions of all of them would be as many.
         """
 
 
@@ -128,19 +143,35 @@ class CpuScorePass:
         self._plan = plan
         self._n_threads = n_threads
         self._core = _core.ScorePass(scores, n_threads)
-        self._gradient = np.empty(scores.shape, dtype=np.float32)
-        stored = plan.hessian_rule is None and formula.has_hessian
-        self._hessian = np.empty(scores.shape, dtype=np.float32) if stored else None
+        own_hessian = plan.hessian_rule is None and formula.has_hessian
+        self._made: _core.GradientsOfScores | None = None
+        if not plan.stores_gradients:
+            assert isinstance(formula, _core.Formula)
+            self._made = _core.GradientsOfScores(formula, scores, plan.cell_weight, own_hessian)
+        kept = scores.shape if plan.stores_gradients else (0, scores.shape[1])
+        self._gradient = np.empty(kept, dtype=np.float32)
+        self._hessian = np.empty(kept, dtype=np.float32) if own_hessian else None
         self._leaf_of_row = np.empty(len(scores), dtype=np.uint32) if plan.whole_trees else None
 
     def gradients(self, number: int) -> RoundGradients:
         """Return the gradients of round `number`."""
         plan = self._plan
+        if self._made is not None:
+            return self._made_gradients(self._made, number)
         sketch = plan.sketch(number, len(self._scores))
         self._sweep(None if sketch is None else sketch.core)
         if plan.hessian_rule is not None:
             return RoundGradients(self._gradient, plan.hessian_rule, sketch)
         return weighted_by_cells(self._gradient, self._hessian, plan.cell_weight)
+
+    def _made_gradients(self, made: _core.GradientsOfScores, number: int) -> RoundGradients:
+        """Return gradients that are made when they are asked for, and their sketch, which is made now."""
+        plan, rule = self._plan, self._plan.hessian_rule
+        sketch = plan.splits.whole_sketch(number, len(self._scores), plan.gain_weight, rule, made.has_hessian)
+        of_hessian = None if sketch.hessian is None else sketch.hessian.core
+        # A gradient whose Hessian follows by a rule is within 1: nobody asks how large it is.
+        self._core.sweep_made(made, sketch.core, of_hessian, plan.row_weight, rule is None)
+        return RoundGradients(made, made if made.has_hessian else rule, sketch)
 
     def _sweep(self, sketch: _core.Sketch | None) -> None:
         if isinstance(self._formula, _core.Formula):
@@ -162,7 +193,9 @@ class CpuScorePass:
         if self._leaf_of_row is not None:
             self._core.add(self._leaf_of_row, tree.values, self._plan.unit)
 
-    def scores(self) -> FloatArray:
-        """Return the raw scores of all trees so far."""
+    def scores(self) -> FloatArray | None:
+        """Return the raw scores of all trees so far; None where memory does not hold them."""
+        if isinstance(self._scores, np.memmap):
+            return None
         self._core.settle()
         return self._scores

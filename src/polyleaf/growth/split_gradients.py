@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf._core import MadeGradients
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix, Sketch
-from polyleaf.growth.contract import Hessian, SplitGradients
+from polyleaf.growth.contract import Gradient, Hessian, SplitGradients
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,34 @@ class SplitPlan:
         projection = self._projection(gain_weight, number)
         return self.arrays.sketch(n_rows, projection.matrix, projection.share, rule)
 
+    def needs_no_gradients(self, n_outputs: int) -> bool:
+        """Whether `make` can do with a `whole_sketch` that was filled while gradients were computed."""
+        return self.sketch == "random_projection" and not self._takes_all(n_outputs)
+
+    def whole_sketch(
+        self, number: int, n_rows: int, gain_weight: FloatArray, rule: str | None, own_hessian: bool
+    ) -> Sketch:
+        """Return the sketch of round `number`, to be filled with all that `make` needs.
+
+        `rule` says how the Hessian follows from the gradient; `own_hessian`: it does not, and is no constant.
+        """
+        projection = self._projection(gain_weight, number)
+        of_gradient = self.arrays.sketch(
+            n_rows, projection.matrix, None if rule is None else projection.share, rule or "itself"
+        )
+        assert of_gradient is not None  # the device can
+        if not own_hessian:
+            return of_gradient
+        squares, share = (None, projection.share) if self.shared else (projection.matrix**2, None)
+        return replace(of_gradient, hessian=self.arrays.sketch(n_rows, squares, share, "itself"))
+
     def _takes_all(self, n_outputs: int) -> bool:
         """Whether splits are found on all outputs."""
         return self.sketch is None or self.size >= n_outputs
 
     def make(
         self,
-        gradient: FloatMatrix,
+        gradient: Gradient,
         hessian: Hessian,
         gain_weight: FloatArray,
         unit: FloatArray,
@@ -106,12 +128,15 @@ class SplitPlan:
     ) -> SplitGradients:
         """Return what the splits of round `number` are found on; see `LeafGradients` for the arguments.
 
-        A Hessian by a rule is enough where it is shared. `sketch` is that of this round, filled already.
+        A Hessian by a rule is enough where it is shared. `sketch` is that of this round, filled already: the
+        whole one, where gradients are not stored.
         """
+        if self.sketch == "random_projection" and not self._takes_all(gradient.shape[1]):
+            return self._projected(gradient, hessian, self._projection(gain_weight, number), sketch)
+        assert not isinstance(gradient, MadeGradients)
+        assert not isinstance(hessian, MadeGradients)
         if self._takes_all(gradient.shape[1]):
             return self._of_some(gradient, hessian, gain_weight, unit, sketch)
-        if self.sketch == "random_projection":
-            return self._projected(gradient, hessian, self._projection(gain_weight, number), sketch)
         generator = self._generator(number)
         norms = gain_weight * self.arrays.column_squares(gradient, weight)
         if self.sketch == "top_outputs":
@@ -129,7 +154,7 @@ class SplitPlan:
     def _of_some(
         self,
         gradient: FloatMatrix,
-        hessian: Hessian,
+        hessian: FloatMatrix | str | None,
         gain_weight: FloatArray,
         unit: FloatArray,
         sketch: Sketch | None = None,
@@ -147,24 +172,33 @@ class SplitPlan:
         return Projection.draw(gain_weight, self.size, self._generator(number))
 
     def _projected(
-        self, gradient: FloatMatrix, hessian: Hessian, projection: Projection, sketch: Sketch | None
+        self, gradient: Gradient, hessian: Hessian, projection: Projection, sketch: Sketch | None
     ) -> SplitGradients:
-        matrix, weight = projection.matrix, projection.gain_weight
         unit = np.full(self.size, np.inf)
-        if not self.shared or hessian is None:
+        mixed = self._mixed(gradient, projection.matrix, sketch)
+        if self.shared and hessian is not None:
+            curvature = self._mean_hessian(gradient, hessian, projection.share, sketch)
+            return SplitGradients(mixed, None, curvature, projection.gain_weight, unit)
+        of_groups = None
+        if hessian is not None:
             assert not isinstance(hessian, str)
-            mixed = self.arrays.project(gradient, matrix)
-            of_groups = None if hessian is None else self.arrays.project(hessian, matrix**2)
-            return SplitGradients(mixed, of_groups, None, weight, unit)
-        filled = None if sketch is None else sketch.mixtures
-        mixed = self.arrays.project(gradient, matrix) if filled is None else filled
-        curvature = self._mean_hessian(gradient, hessian, projection.share, sketch)
-        return SplitGradients(mixed, None, curvature, weight, unit)
+            of_groups = self._mixed(hessian, projection.matrix**2, None if sketch is None else sketch.hessian)
+        return SplitGradients(mixed, of_groups, None, projection.gain_weight, unit)
+
+    def _mixed(self, values: Gradient, matrix: FloatArray, sketch: Sketch | None) -> FloatMatrix:
+        """Return mixtures of the outputs, which a sketch has already."""
+        if sketch is not None and sketch.mixtures is not None:
+            return sketch.mixtures
+        assert not isinstance(values, MadeGradients)
+        mixtures: FloatMatrix = self.arrays.project(values, matrix)
+        return mixtures
 
     def _mean_hessian(
-        self, gradient: FloatMatrix, hessian: FloatMatrix | str, share: FloatArray, sketch: Sketch | None
+        self, gradient: Gradient, hessian: Gradient | str, share: FloatArray, sketch: Sketch | None
     ) -> npt.NDArray[np.float32]:
         """Return each row's mean of the Hessian over the outputs, which a sketch has already."""
+        if sketch is not None and sketch.hessian is not None:
+            sketch = sketch.hessian
         values, term = (gradient, hessian) if isinstance(hessian, str) else (hessian, "itself")
         sums: Any = self.arrays.row_sums(values, share, term) if sketch is None else sketch.sums
         return sums.astype(np.float32)  # type: ignore[no-any-return]

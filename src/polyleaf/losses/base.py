@@ -35,6 +35,8 @@ class Loss(Objective, ABC):
         Whether targets are codes of classes, one for all outputs of a row.
     unit_hessian : bool
         Whether the Hessian is 1 everywhere.
+    compiled : bool
+        Whether its formula is one of the core, which can be asked for some rows at a time.
     leaf_levels : float64 ndarray of shape (outputs,) or None
         Where leaf values are quantiles of the residuals: which ones; NaN for outputs of which they are not.
     """
@@ -42,6 +44,7 @@ class Loss(Objective, ABC):
     default_metric: str
     class_codes: ClassVar[bool] = False
     unit_hessian: bool = False
+    compiled: bool = False
     leaf_levels: FloatArray | None = None
 
     def __init__(self, n_outputs: int) -> None:

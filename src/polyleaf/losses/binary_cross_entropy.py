@@ -20,6 +20,7 @@ class BinaryCrossEntropy(Loss):
     link = "logistic"
     default_metric = "binary_cross_entropy"
     hessian_rule = "p(1-p)"
+    compiled = True
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return the log-odds of each label."""

@@ -23,6 +23,7 @@ class ClippedSquaredError(Loss):
     in_groups = False
     default_metric = "top1_accuracy"
     unit_hessian = True
+    compiled = True
 
     def base_score(self, y: Array, weight: FloatArray | None) -> FloatArray:
         """Return 0: the scores of labels that never occur stay empty."""

@@ -20,6 +20,7 @@ class CrossEntropy(Loss):
     link = "softmax"
     parameters = ("softmax_curvature",)
     class_codes = True
+    compiled = True
     hessian_rule = "p(1-p)"
     default_metric = "cross_entropy"
 

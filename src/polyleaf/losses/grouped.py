@@ -66,6 +66,7 @@ class GroupedLoss(Loss):
         self.name = "grouped" if only is None else only.name
         self.default_metric = "loss" if only is None else only.default_metric
         self.unit_hessian = all(group.loss.unit_hessian for group in groups)
+        self.compiled = only is not None and only.compiled
         self.hessian_rule = None if only is None else only.hessian_rule
         levels = [
             np.full(group.loss.n_outputs, np.nan)

@@ -35,6 +35,7 @@ class Huber(Loss):
     link = "identity"
     parameters = ("huber_delta",)
     default_metric = "huber"
+    compiled = True
 
     def __init__(self, n_outputs: int, huber_delta: float = 1.0) -> None:
         super().__init__(n_outputs)

@@ -30,6 +30,7 @@ class LogLink(Loss):
 
     kinds = ("regression",)
     link = "exponential"
+    compiled = True
     power: float
 
     def __init__(self, n_outputs: int) -> None:

@@ -32,6 +32,7 @@ class Quantile(Loss):
     parameters: ClassVar[tuple[str, ...]] = ("quantile_levels",)
     default_metric = "quantile"
     unit_hessian = True
+    compiled = True
 
     def __init__(self, n_outputs: int, quantile_levels: float | Sequence[float] = 0.5) -> None:
         super().__init__(n_outputs)

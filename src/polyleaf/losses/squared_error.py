@@ -6,7 +6,7 @@ import numpy as np
 
 from polyleaf import _core
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sums import weighted_mean
+from polyleaf.data.sums import mean_of_columns, weighted_mean
 from polyleaf.losses.base import Loss
 from polyleaf.losses.formula import DeviceFormula, Formula
 from polyleaf.losses.units import squares_of_units, units_of_residuals
@@ -24,6 +24,7 @@ class SquaredError(Loss):
     link = "identity"
     default_metric = "rmse"
     unit_hessian = True
+    compiled = True
 
     def __init__(self, n_outputs: int) -> None:
         super().__init__(n_outputs)
@@ -42,7 +43,9 @@ class SquaredError(Loss):
         if not scale_targets:
             return self.unit, squares_of_units(self.unit)
         mean = weighted_mean(y, weight) / self.unit
-        variance = weighted_mean((y / self.unit - mean) ** 2, weight)
+        variance = mean_of_columns(
+            lambda some: (y[:, some] / self.unit[some] - mean[some]) ** 2, self.n_outputs, weight
+        )
         # No split can tell the rows of a constant target apart; its variance may still be a rounding error.
         constant = (most == least) | (variance < _SMALLEST_VARIANCE)
         return self.unit, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, variance))

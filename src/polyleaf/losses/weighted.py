@@ -7,7 +7,7 @@ whatever finite number it holds.
 from __future__ import annotations
 
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sums import column_range, weighted_mean
+from polyleaf.data.sums import column_range, mean_of_columns, weighted_mean
 
 
 def observed_range(y: Array, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -17,4 +17,5 @@ def observed_range(y: Array, weight: FloatArray | None) -> tuple[FloatArray, Flo
 
 def weighted_variance(y: Array, weight: FloatArray | None) -> FloatArray:
     """Return the weighted variance of each column of `y`, whose squares must be within float64."""
-    return weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)
+    mean = weighted_mean(y, weight)
+    return mean_of_columns(lambda some: (y[:, some] - mean[some]) ** 2, y.shape[1], weight)

@@ -185,14 +185,23 @@ class Forest:
         """Return how many trees the first rounds have (None: all)."""
         return self.n_trees if n_rounds is None else n_rounds * self.trees_per_round
 
-    def predict_raw(self, X: FeatureTable, n_rounds: int | None = None, n_threads: int = 1) -> FloatArray:
-        """Return the raw scores, float64 of shape (rows, outputs), after `n_rounds` rounds (None: all)."""
-        raw = self._start(X.shape[0])
+    def predict_raw(
+        self,
+        X: FeatureTable,
+        n_rounds: int | None = None,
+        n_threads: int = 1,
+        out: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the raw scores, float64 of shape (rows, outputs), after `n_rounds` rounds (None: all).
+
+        Where `out` is given, they are written to it.
+        """
+        raw = self._start(X.shape[0], out)
         if isinstance(X, np.ndarray):  # one call less where a single row counts
             self._predictor.add(X, 0, self.trees_up_to(n_rounds), raw, n_threads)
         else:
             self._add(X, 0, self.trees_up_to(n_rounds), raw, n_threads)
-        return self._finish(raw)
+        return self._finish(raw, out)
 
     def predict_raw_binned(
         self, matrix: _core.BinnedMatrix, n_rounds: int | None = None, n_threads: int = 1
@@ -348,13 +357,13 @@ class Forest:
         return self._packed
 
     # Scores are summed in units. These are powers of two, so that the sum has the bits it had in training.
-    def _start(self, n_rows: int) -> FloatArray:
-        raw = np.empty((n_rows, self.n_outputs))
+    def _start(self, n_rows: int, out: FloatArray | None = None) -> FloatArray:
+        raw = np.empty((n_rows, self.n_outputs)) if out is None else out
         raw[:] = self._base_in_units
         return raw
 
-    def _finish(self, raw: FloatArray) -> FloatArray:
-        return raw if self._units_are_one else raw * self.unit
+    def _finish(self, raw: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        return raw if self._units_are_one else np.multiply(raw, self.unit, out=out)
 
     @cached_property
     def _base_in_units(self) -> FloatArray:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
 
 from polyleaf._core import BinnedMatrix
+from polyleaf.data import memory
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.mapped_array import mapped_array
 from polyleaf.growth.arrays import Arrays, CpuArrays
 from polyleaf.growth.contract import Grower, settings_of
 from polyleaf.growth.dense import DenseGrower
@@ -21,6 +24,7 @@ from polyleaf.losses import Loss
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import HostScores, Scores
 from polyleaf.params.settings import Settings
+from polyleaf.training.run_memory import needs_of, possible_savings
 
 
 class Device(Protocol):
@@ -73,15 +77,29 @@ class CpuDevice:
     ) -> ScorePass:
         """Return the scores of the training rows, which begin with `base` or with a forest."""
         data, n_threads = self._data, self._settings.n_threads
+        savings = self._savings()
+        shape = (data.X.shape[0], self._loss.n_outputs)
+        scores = mapped_array(shape, "scores") if savings.mapped_scores else np.empty(shape)
         if initial is None:
-            scores = np.tile(base, (data.X.shape[0], 1))
+            scores[:] = base
         elif known is not None:
             assert isinstance(data.X, BinnedRows)
             rest = data.X.take(np.arange(len(known), data.X.shape[0]), n_threads)
-            scores = np.concatenate([known, initial.predict_raw(rest, n_threads=n_threads)])
+            scores[: len(known)] = known
+            initial.predict_raw(rest, n_threads=n_threads, out=scores[len(known) :])
         else:  # the same sums in the same order as in training
-            scores = initial.predict_raw(data.X, n_threads=n_threads)
+            initial.predict_raw(data.X, n_threads=n_threads, out=scores)
+        plan = replace(plan, stores_gradients=not savings.made_gradients)
         return CpuScorePass(self._loss.formula(data.y), scores, plan, n_threads)
+
+    def _savings(self) -> memory.Savings:
+        """Return what the rounds must do without, now that all else is in memory."""
+        data, loss, settings = self._data, self._loss, self._settings
+        return memory.least_savings(
+            possible_savings(data, loss, settings),
+            lambda savings: sum(needs_of(data, loss, settings, savings).rounds.values()),
+            memory.available(),
+        )
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
         """Return the scores of other rows, which begin with `start`; rounds are added to them."""

@@ -20,6 +20,7 @@ from polyleaf.params.settings import Settings
 from polyleaf.training.device import Device, make_device
 from polyleaf.training.forest_maker import ForestMaker
 from polyleaf.training.monitor import measured
+from polyleaf.training.run_memory import has_whole_trees
 
 
 class Trainer:
@@ -51,10 +52,11 @@ class Trainer:
         self._base = base
         self.n_grown = 0
         self._weight = data.weights.row
-        self._cell_weight = None if data.weights.cell is None else data.weights.whole()
         self.unit, self._gain_weight = loss.scales(data.y, data.weights.whole(), base, settings.scale_targets)
         if settings.output_weight is not None:
             self._gain_weight = self._gain_weight * settings.output_weight
+        renews = loss.leaf_levels is not None and data.weights.cell is not None
+        self._renewal_weight = data.weights.whole() if renews else None
         joint = settings.multi_strategy == "multi_output_tree"
         self.trees_per_round = 1 if joint else loss.n_outputs
         self.maker = ForestMaker(data.X.shape[1], self.trees_per_round, base, self.unit, self._gain_weight)
@@ -95,11 +97,8 @@ class Trainer:
             splits=self._plan,
             hessian_rule=self._hessian_rule(),
             cell_weight=self._data.weights.cell,
-            whole_trees=(
-                self.trees_per_round == 1
-                and self._settings.sparse_leaves is None
-                and self._loss.leaf_levels is None
-            ),
+            whole_trees=has_whole_trees(self._loss, self._settings),
+            row_weight=self._weight,
         )
         self._scores = self._device.score_pass(plan, self._base, initial, known)
 
@@ -112,7 +111,7 @@ class Trainer:
         """Grow one round's trees and add them to the training scores."""
         monotone = self._settings.monotone
         gradients = self._scores.gradients(number)
-        gradient = None if gradients is None else gradients.gradient
+        gradient = None if gradients is None else gradients.stored
         sample = self._sampler.rows(number, gradient, self._gain_weight, self._weight)
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
@@ -167,7 +166,7 @@ class Trainer:
         if self._loss.leaf_levels is None:
             return None
         columns = self._loss.target_columns()
-        renewal = Renewal(self._loss.leaf_levels, self._data.y, columns, self._cell_weight)
+        renewal = Renewal(self._loss.leaf_levels, self._data.y, columns, self._renewal_weight)
         return renewal.of_outputs(part)
 
     def scores(self, data: Dataset, start: FloatArray) -> Scores:
