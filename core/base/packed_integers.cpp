@@ -7,8 +7,6 @@ namespace polyleaf {
 namespace {
 
 constexpr std::size_t kLanes = 32;
-// What would shrink by less than a quarter takes longer to pack than to send, and so do few numbers.
-constexpr int kWidest = 24;
 
 std::size_t run_of(std::size_t n) { return (n + kLanes - 1) / kLanes; }
 
@@ -25,7 +23,8 @@ int packed_width(const std::int32_t* numbers, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) all |= folded(numbers[i]);
   int width = 0;
   while (width < kPlainWidth && (all >> width) != 0) ++width;
-  return width == 0 || (width <= kWidest && n >= kLanes) ? width : kPlainWidth;
+  // What would shrink by less than a quarter takes longer to pack than to send.
+  return 4 * static_cast<std::size_t>(width) * run_of(n) <= 3 * n ? width : kPlainWidth;
 }
 
 std::size_t packed_words(std::size_t n, int width) {

@@ -30,6 +30,7 @@ class PythonPeers : public Peers {
     nb::gil_scoped_acquire acquire;
     memory_ = nb::cast<OutVector<std::int32_t>>(peers_.attr("memory")(n));
     expect(memory_.shape(0) >= n, "peers: memory for all parts");
+    expect(reinterpret_cast<std::uintptr_t>(memory_.data()) % 64 == 0, "peers: memory where whole vectors begin");
     return memory_.data();
   }
 

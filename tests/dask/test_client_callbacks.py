@@ -30,7 +30,10 @@ from polyleaf.callbacks import (
 from polyleaf.dask import DaskPolyleafRegressor
 from polyleaf.dask.rounds import ClientRounds
 
-pytestmark = pytest.mark.cpu_only("shards are of the CPU")
+pytestmark = [
+    pytest.mark.cpu_only("shards are of the CPU"),
+    pytest.mark.other_threads("Dask's workers are processes of their own"),
+]
 
 COMMON = {"n_estimators": 6, "max_leaves": 5, "min_samples_leaf": 3, "learning_rate": 0.9}
 UNSEEN = slice(0, 50)

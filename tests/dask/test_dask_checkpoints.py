@@ -14,7 +14,10 @@ from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
 from polyleaf.callbacks import Checkpoint, EarlyStopping
 from polyleaf.dask import DaskPolyleafClassifier, DaskPolyleafRegressor
 
-pytestmark = pytest.mark.cpu_only("shards are of the CPU")
+pytestmark = [
+    pytest.mark.cpu_only("shards are of the CPU"),
+    pytest.mark.other_threads("Dask's workers are processes of their own"),
+]
 
 COMMON = {"n_estimators": 7, "max_leaves": 5, "min_samples_leaf": 3, "subsample": 0.8, "random_state": 3}
 TOWN = {"categorical_features": ["town"]}

@@ -22,7 +22,10 @@ from polyleaf import PolyleafClassifier, PolyleafRegressor
 from polyleaf.callbacks import LearningRateSchedule
 from polyleaf.dask import DaskPolyleafClassifier, DaskPolyleafRegressor
 
-pytestmark = pytest.mark.cpu_only("shards are of the CPU")
+pytestmark = [
+    pytest.mark.cpu_only("shards are of the CPU"),
+    pytest.mark.other_threads("Dask's workers are processes of their own"),
+]
 
 COMMON = {"n_estimators": 2, "max_leaves": 5, "min_samples_leaf": 3}
 PLAIN = {DaskPolyleafRegressor: PolyleafRegressor, DaskPolyleafClassifier: PolyleafClassifier}

@@ -21,7 +21,10 @@ from polyleaf import PolyleafRegressor
 from polyleaf.callbacks import LearningRateSchedule
 from polyleaf.dask.partitions import LostRows
 
-pytestmark = pytest.mark.cpu_only("shards are of the CPU")
+pytestmark = [
+    pytest.mark.cpu_only("shards are of the CPU"),
+    pytest.mark.other_threads("Dask's workers are processes of their own"),
+]
 
 PARAMS = {
     "n_estimators": 6,

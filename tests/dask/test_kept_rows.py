@@ -23,7 +23,10 @@ from rows import N, X, Y, array
 from polyleaf import PolyleafRegressor
 from polyleaf.dask.comms import worker_states
 
-pytestmark = pytest.mark.cpu_only("shards are of the CPU")
+pytestmark = [
+    pytest.mark.cpu_only("shards are of the CPU"),
+    pytest.mark.other_threads("Dask's workers are processes of their own"),
+]
 
 PARAMS = {"n_estimators": 6, "max_leaves": 5, "min_samples_leaf": 3, "subsample": 0.8, "random_state": 1}
 SIZE = 10  # of a chunk

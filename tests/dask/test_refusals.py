@@ -17,7 +17,10 @@ from polyleaf.dask import DaskPolyleafClassifier, DaskPolyleafRegressor
 from polyleaf.dask.config import Config
 from polyleaf.dask.messages import Deadlines
 
-pytestmark = pytest.mark.cpu_only("shards are of the CPU")
+pytestmark = [
+    pytest.mark.cpu_only("shards are of the CPU"),
+    pytest.mark.other_threads("Dask's workers are processes of their own"),
+]
 
 COMMON = {"n_estimators": 2, "max_leaves": 5, "min_samples_leaf": 3}
 

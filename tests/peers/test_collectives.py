@@ -83,6 +83,7 @@ def test_owners_get_the_parts_of_all_others(size, bits, seed, shared):
 def placed(peers, arrays):
     """Return copies of arrays in the memory for parts."""
     memory = peers.memory(sum(array.size for array in arrays))
+    assert memory.ctypes.data % 64 == 0  # whole vectors are written there
     parts, begin = [], 0
     for array in arrays:
         part = memory[begin : begin + array.size].reshape(array.shape)

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from polyleaf.peers.exchange import Received
 
 _TOKEN_BYTES = 16
-_HEAD_BYTES = 64  # the token, and room up to whole vectors
+VECTOR_BYTES = 64  # what the core reads at once begins at a multiple of this
+_HEAD_BYTES = VECTOR_BYTES  # for the token
 # A process, one of its files and its size, the token that stands at its begin.
 _ADDRESS = struct.Struct(f"<QQQ{_TOKEN_BYTES}s")
 _PLACE = struct.Struct("<QQ")  # where a part begins and how many bytes it has

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.peers.exchange import Buffer, ExchangeError, Received
-from polyleaf.peers.host_memory import OthersMemory, OwnMemory
+from polyleaf.peers.host_memory import VECTOR_BYTES, OthersMemory, OwnMemory
 from polyleaf.peers.packing import pack, unpack
 
 Part = npt.NDArray[np.int32]
@@ -52,7 +52,7 @@ class Parts:
         if len(self._numbers) < n:
             self._numbers = np.empty(0, np.int32)  # given back first
             self._own = OwnMemory(4 * n) if self._shared else None
-            self._numbers = np.empty(n, np.int32) if self._own is None else self._own.bytes.view(np.int32)
+            self._numbers = _aligned(n) if self._own is None else self._own.bytes.view(np.int32)
         return self._numbers
 
     def sent(self, parts: Sequence[Part], n_threads: int) -> list[Buffer]:
@@ -96,6 +96,13 @@ class Parts:
         self._readers = {
             rank for rank, read in enumerate(said) if self._rank in np.frombuffer(read, np.int64).tolist()
         }
+
+
+def _aligned(n: int) -> Part:
+    """Return memory that begins where whole vectors may."""
+    memory = np.empty(4 * n + VECTOR_BYTES, np.uint8)
+    begin = -memory.ctypes.data % VECTOR_BYTES
+    return memory[begin : begin + 4 * n].view(np.int32)
 
 
 def _can_read(memory: OthersMemory, place: Received) -> bool:
