@@ -10,8 +10,17 @@ namespace polyleaf {
 namespace POLYLEAF_ISA {
 namespace {
 
-typedef double Rows __attribute__((vector_size(kRowsTogether * 8), may_alias));
-typedef std::int64_t Mask __attribute__((vector_size(kRowsTogether * 8), may_alias));  // all bits, or none
+// As many rows as a register holds: the compiler takes wider vectors apart, row by row.
+#if defined(__AVX512F__)
+constexpr std::size_t kWidth = 8;
+#elif defined(__AVX2__)
+constexpr std::size_t kWidth = 4;
+#else
+constexpr std::size_t kWidth = 2;
+#endif
+constexpr std::size_t kParts = kRowsTogether / kWidth;  // of the vectors that the caller has
+typedef double Rows __attribute__((vector_size(kWidth * 8), may_alias));
+typedef std::int64_t Mask __attribute__((vector_size(kWidth * 8), may_alias));  // all bits, or none
 
 // The state of the way down, a level below the other.
 struct Levels {
@@ -22,10 +31,10 @@ struct Levels {
 };
 
 inline void go_right(const PathForest& forest, const PathStep& step, const Rows* x, Mask& right) {
-  const Rows value = x[step.column];
+  const Rows value = x[step.column * kParts];
   if (step.set >= 0) {
     const CategoryWords& set = forest.sets[step.set];
-    for (std::size_t lane = 0; lane < kRowsTogether; ++lane) {
+    for (std::size_t lane = 0; lane < kWidth; ++lane) {
       const bool in_set = has_number(set.words, set.n_words, value[lane]);
       right[lane] = category_goes_left(in_set, !step.missing_right) ? 0 : -1;
     }
@@ -80,15 +89,15 @@ void add_piece(const PathForest& forest, const LeafBatch& batch, const Rows* wei
   const std::uint32_t* leaf_of_slot = forest.leaf_of_slot + batch.slot_begin;
   for (std::size_t r = batch.run_begin; r < batch.run_end; ++r) {
     const FeatureRun& run = forest.runs[r];
-    Rows* to = sums + run.column * forest.n_outputs;
+    Rows* to = sums + run.column * forest.n_outputs * kParts;
     Rows sum[Outputs];
-    for (std::size_t k = 0; k < Outputs; ++k) sum[k] = to[k];
+    for (std::size_t k = 0; k < Outputs; ++k) sum[k] = to[k * kParts];
     for (std::uint32_t slot = run.begin; slot < run.end; ++slot) {
       const Rows weight = weights[slot];
       const double* value = values + leaf_of_slot[slot] * Outputs;
       for (std::size_t k = 0; k < Outputs; ++k) sum[k] += weight * value[k];
     }
-    for (std::size_t k = 0; k < Outputs; ++k) to[k] = sum[k];
+    for (std::size_t k = 0; k < Outputs; ++k) to[k * kParts] = sum[k];
   }
 }
 
@@ -97,24 +106,24 @@ void add_dense(const PathForest& forest, const PathTree& tree, const LeafBatch& 
   const double* values = forest.values + forest.value_begin[batch.first_leaf];
   std::size_t k = 0;
   for (; k + kOutputsTogether <= tree.n_outputs; k += kOutputsTogether)
-    add_piece<kOutputsTogether>(forest, batch, weights, values + k * batch.n_leaves, sums + k);
+    add_piece<kOutputsTogether>(forest, batch, weights, values + k * batch.n_leaves, sums + k * kParts);
   values += k * batch.n_leaves;
   static_assert(kOutputsTogether == 8);
   switch (tree.n_outputs - k) {
     case 1:
-      return add_piece<1>(forest, batch, weights, values, sums + k);
+      return add_piece<1>(forest, batch, weights, values, sums + k * kParts);
     case 2:
-      return add_piece<2>(forest, batch, weights, values, sums + k);
+      return add_piece<2>(forest, batch, weights, values, sums + k * kParts);
     case 3:
-      return add_piece<3>(forest, batch, weights, values, sums + k);
+      return add_piece<3>(forest, batch, weights, values, sums + k * kParts);
     case 4:
-      return add_piece<4>(forest, batch, weights, values, sums + k);
+      return add_piece<4>(forest, batch, weights, values, sums + k * kParts);
     case 5:
-      return add_piece<5>(forest, batch, weights, values, sums + k);
+      return add_piece<5>(forest, batch, weights, values, sums + k * kParts);
     case 6:
-      return add_piece<6>(forest, batch, weights, values, sums + k);
+      return add_piece<6>(forest, batch, weights, values, sums + k * kParts);
     case 7:
-      return add_piece<7>(forest, batch, weights, values, sums + k);
+      return add_piece<7>(forest, batch, weights, values, sums + k * kParts);
     default:
       return;
   }
@@ -124,26 +133,25 @@ void add_sparse(const PathForest& forest, const LeafBatch& batch, const Rows* we
   const std::uint32_t* leaf_of_slot = forest.leaf_of_slot + batch.slot_begin;
   for (std::size_t r = batch.run_begin; r < batch.run_end; ++r) {
     const FeatureRun& run = forest.runs[r];
-    Rows* to = sums + run.column * forest.n_outputs;
+    Rows* to = sums + run.column * forest.n_outputs * kParts;
     for (std::uint32_t slot = run.begin; slot < run.end; ++slot) {
       const std::size_t leaf = batch.first_leaf + leaf_of_slot[slot];
       for (std::size_t v = forest.value_begin[leaf]; v < forest.value_begin[leaf + 1]; ++v)
-        to[forest.value_output[v]] += weights[slot] * forest.values[v];
+        to[forest.value_output[v] * kParts] += weights[slot] * forest.values[v];
     }
   }
 }
 
-void add_tree(const PathForest& forest, const PathTree& tree, const double* x, double* scratch, double* weights,
-              double* sums) {
+void add_part(const PathForest& forest, const PathTree& tree, const Rows* rows, double* scratch, double* weights,
+              Rows* sums) {
   Levels levels;
   levels.right = reinterpret_cast<Mask*>(scratch);
   levels.one = levels.right + tree.n_depths;
   levels.product = reinterpret_cast<Rows*>(levels.one + tree.n_depths);
   levels.quotient = levels.product + tree.n_depths * tree.n_points;
   for (std::size_t q = 0; q < tree.n_points; ++q) levels.product[q] = Rows{} + 1.0;
-  const auto* rows = reinterpret_cast<const Rows*>(x);
   auto* of_slots = reinterpret_cast<Rows*>(weights);
-  auto* to = reinterpret_cast<Rows*>(sums) + tree.first_output;
+  Rows* to = sums + tree.first_output * kParts;
   for (std::size_t b = tree.batch_begin; b < tree.batch_end; ++b) {
     const LeafBatch& batch = forest.batches[b];
     switch (tree.n_points) {
@@ -168,8 +176,15 @@ void add_tree(const PathForest& forest, const PathTree& tree, const double* x, d
     if (forest.value_output == nullptr)
       add_dense(forest, tree, batch, of_slots, to);
     else
-      add_sparse(forest, batch, of_slots, reinterpret_cast<Rows*>(sums));
+      add_sparse(forest, batch, of_slots, sums);
   }
+}
+
+void add_tree(const PathForest& forest, const PathTree& tree, const double* x, double* scratch, double* weights,
+              double* sums) {
+  for (std::size_t part = 0; part < kParts; ++part)
+    add_part(forest, tree, reinterpret_cast<const Rows*>(x) + part, scratch, weights,
+             reinterpret_cast<Rows*>(sums) + part);
 }
 
 }  // namespace

@@ -92,6 +92,7 @@ class Explaining:
             raise ValueError(f'reduce must be None or "mean_abs"; got {shown(reduce):.80}.')
         shap = self._shap(outputs)
         tables = self._tables(X)
+        found: npt.NDArray[Any]
         if reduce is None:
             found = joined([shap.values(table, number, threads) for table, threads in tables], "X")
         else:

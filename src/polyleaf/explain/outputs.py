@@ -46,12 +46,13 @@ def _number_of(output: Any, places: dict[str, int]) -> int:
     n_outputs = len(places)
     if isinstance(output, str):
         if output not in places:
-            raise ValueError(f"outputs: there is no output {output!r:.80}; there are {some_of(list(places))}.")
+            raise ValueError(
+                f"outputs: there is no output {output!r:.80}; there are {some_of(list(places))}."
+            )
         return places[output]
     if isinstance(output, bool | np.bool_) or not isinstance(output, numbers.Integral):
         raise TypeError(f"outputs must be numbers or names of outputs; got {shown(output):.80}.")
-    if not 0 <= output < n_outputs:
-        raise ValueError(
-            f"outputs: there is no output {int(output)}; the model has {n_outputs}, counted from 0."
-        )
-    return int(output)
+    number = int(output)
+    if not 0 <= number < n_outputs:
+        raise ValueError(f"outputs: there is no output {number}; the model has {n_outputs}, counted from 0.")
+    return number
