@@ -14,8 +14,7 @@ double left_share(const ForestArrays& forest, std::size_t left) {
   };
   const double by_cover = share(forest.cover[left], forest.cover[left + 1]);
   if (by_cover >= 0) return by_cover;
-  const double by_count =
-      share(static_cast<double>(forest.count[left]), static_cast<double>(forest.count[left + 1]));
+  const double by_count = share(static_cast<double>(forest.count[left]), static_cast<double>(forest.count[left + 1]));
   return by_count >= 0 ? by_count : 0.5;
 }
 
@@ -41,8 +40,8 @@ void walk_down(const ForestArrays& forest, std::size_t root, const std::vector<s
     const std::size_t left = root + static_cast<std::size_t>(forest.left[node.node]);
     Node child;
     child.parent = node.node;
-    child.column = static_cast<std::uint32_t>(std::lower_bound(features.begin(), features.end(), feature) -
-                                              features.begin());
+    child.column =
+        static_cast<std::uint32_t>(std::lower_bound(features.begin(), features.end(), feature) - features.begin());
     for (std::size_t depth = way.size() - 1; depth > 0 && child.above == 0; --depth)
       if (way[depth].column == child.column) child.above = static_cast<std::uint32_t>(depth);
     child.share_before = child.above > 0 ? way[child.above].share : 1.0;
@@ -63,14 +62,14 @@ void walk_down(const ForestArrays& forest, std::size_t root, const std::vector<s
 
 // A node on the way down, the root without a step before it.
 struct LeafPaths::Node {
-  std::size_t node = 0;         // among those of all trees
+  std::size_t node = 0;  // among those of all trees
   std::size_t parent = 0;
   bool right = false;
-  std::uint32_t column = 0;     // of the split above
-  std::uint32_t above = 0;      // depth of the step before by the same feature
-  double share = 1;             // of the splits by this feature down to here
-  double share_before = 1;      // without the last of them
-  double of_rows = 1;           // of all training rows
+  std::uint32_t column = 0;      // of the split above
+  std::uint32_t above = 0;       // depth of the step before by the same feature
+  double share = 1;              // of the splits by this feature down to here
+  double share_before = 1;       // without the last of them
+  double of_rows = 1;            // of all training rows
   std::uint32_t n_features = 0;  // distinct ones down to here
 };
 
@@ -253,8 +252,7 @@ void LeafPaths::add_values(const ForestArrays& forest, std::size_t tree, const C
     for (const OpenLeaf& leaf : open_leaves_)
       for (std::size_t j = k; j < k + together; ++j) {
         const std::size_t place = of.first_output + j;
-        const auto value =
-            static_cast<double>(value_of(leaf)[chosen.outputs[place] - forest.tree_output[tree]]);
+        const auto value = static_cast<double>(value_of(leaf)[chosen.outputs[place] - forest.tree_output[tree]]);
         values_.push_back(value);
         expected_[place] += leaf.share * value;
       }

@@ -17,7 +17,7 @@
 
 namespace polyleaf {
 
-constexpr std::size_t kRowsTogether = 8;    // a row is a lane of a vector
+constexpr std::size_t kRowsTogether = 8;     // a row is a lane of a vector
 constexpr std::size_t kLeavesTogether = 64;  // whose values and weights fit a core's first cache
 
 struct CategoryWords {
@@ -82,7 +82,7 @@ struct PathForest {
   const double* tables = nullptr;
   const double* unfulfilled = nullptr;  // by number of points: what a feature gets that a row does not fulfil
   const CategoryWords* sets = nullptr;
-  const std::size_t* value_begin = nullptr;     // per leaf; dense: of the first leaf of a batch only
+  const std::size_t* value_begin = nullptr;  // per leaf; dense: of the first leaf of a batch only
   const double* values = nullptr;
   const std::uint32_t* value_output = nullptr;  // sparse leaves: among the outputs asked for; else null
   std::size_t n_outputs = 0;                    // asked for
