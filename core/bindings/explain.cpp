@@ -12,6 +12,8 @@ namespace polyleaf {
 namespace {
 
 template <class T>
+using OutPairs = nb::ndarray<T, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
+template <class T>
 using OutCube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 // The forest of these arrays, with what its nodes cover.
@@ -39,6 +41,7 @@ class ForestExplainer {
   nb::object expected() const { return to_numpy(std::vector<double>(paths_.expected())); }
   nb::object features() const { return to_numpy(std::vector<std::int32_t>(paths_.features())); }
   std::size_t bytes_of_thread() const { return bytes_of_block(paths_); }
+  std::size_t bytes_of_pairs() const { return polyleaf::bytes_of_pairs(paths_); }
   std::size_t bytes_of_sums(std::size_t n_rows) const { return bytes_of_spans(paths_, n_rows); }
 
   template <class Number>
@@ -49,6 +52,17 @@ class ForestExplainer {
     const ShapTarget target = checked_target(x, columns, column_of_output, unit, out.shape(1), out.shape(2));
     nb::gil_scoped_release release;
     shap_values(paths_, x, columns.data(), target, out.data(), n_threads);
+  }
+
+  template <class Number>
+  void write_pairs(const Table& table, const Vector<std::int32_t>& columns,
+                   const Vector<std::int32_t>& column_of_output, const Vector<double>& unit, OutPairs<Number>& out,
+                   int n_threads) const {
+    const MatrixView x = view_of(table);
+    expect(out.shape(0) == x.n_rows && out.shape(1) == out.shape(2), "one result per row and pair");
+    const ShapTarget target = checked_target(x, columns, column_of_output, unit, out.shape(1), out.shape(3));
+    nb::gil_scoped_release release;
+    shap_interactions(paths_, x, columns.data(), target, out.data(), n_threads);
   }
 
   void add_abs(const Table& table, const Vector<std::int32_t>& columns, const Vector<std::int32_t>& column_of_output,
@@ -128,10 +142,15 @@ void bind_explain(nb::module_& m) {
       .def_prop_ro("expected", &ForestExplainer::expected, "What the trees add up to on average, in units.")
       .def_prop_ro("features", &ForestExplainer::features, "Those that a split asks for, ascending.")
       .def_prop_ro("bytes_of_thread", &ForestExplainer::bytes_of_thread)
+      .def_prop_ro("bytes_of_pairs", &ForestExplainer::bytes_of_pairs, "Of a thread, beside those.")
       .def("bytes_of_sums", &ForestExplainer::bytes_of_sums, "n_rows"_a)
       .def("write", &ForestExplainer::write<double>, "table"_a, "columns"_a, "column_of_output"_a, "unit"_a,
            "out"_a.noconvert(), "n_threads"_a)
       .def("write", &ForestExplainer::write<float>, "table"_a, "columns"_a, "column_of_output"_a, "unit"_a,
+           "out"_a.noconvert(), "n_threads"_a)
+      .def("write_pairs", &ForestExplainer::write_pairs<double>, "table"_a, "columns"_a, "column_of_output"_a, "unit"_a,
+           "out"_a.noconvert(), "n_threads"_a)
+      .def("write_pairs", &ForestExplainer::write_pairs<float>, "table"_a, "columns"_a, "column_of_output"_a, "unit"_a,
            "out"_a.noconvert(), "n_threads"_a)
       .def("add_abs", &ForestExplainer::add_abs, "table"_a, "columns"_a, "column_of_output"_a, "unit"_a,
            "sums"_a.noconvert(), "n_threads"_a);

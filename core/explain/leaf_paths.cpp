@@ -97,8 +97,10 @@ PathForest LeafPaths::view() const {
   view.elements = elements_.data();
   view.runs = runs_.data();
   view.leaf_of_slot = leaf_of_slot_.data();
+  view.column_of_slot = column_of_slot_.data();
   view.tables = tables_.data();
   view.unfulfilled = unfulfilled_.data();
+  view.of_pair = of_pair_.data();
   view.sets = sets_.data();
   view.value_begin = value_begin_.data();
   view.values = values_.data();
@@ -120,7 +122,10 @@ void LeafPaths::use_points(std::size_t n) {
   while (rules_.size() < n) {
     rules_.push_back(gauss_legendre(rules_.size() + 1));
     const Quadrature& rule = rules_.back();
-    for (std::size_t q = 0; q < rule.point.size(); ++q) unfulfilled_.push_back(-rule.weight[q] / (1 - rule.point[q]));
+    for (std::size_t q = 0; q < rule.point.size(); ++q) {
+      unfulfilled_.push_back(-rule.weight[q] / (1 - rule.point[q]));
+      of_pair_.push_back(0.5 / rule.weight[q]);
+    }
   }
 }
 
@@ -216,6 +221,7 @@ void LeafPaths::close_batch(const ForestArrays& forest, std::size_t tree, const 
     PathElement& element = elements_[batch.element_begin + order[slot]];
     const std::uint32_t column = open_columns_[order[slot]];
     leaf_of_slot_.push_back(element.slot);
+    column_of_slot_.push_back(column);
     element.slot = slot;
     if (runs_.size() == batch.run_begin || runs_.back().column != column) runs_.push_back({column, slot, slot});
     runs_.back().end = slot + 1;

@@ -47,8 +47,10 @@ class LeafPaths {
   std::vector<PathElement> elements_;
   std::vector<FeatureRun> runs_;
   std::vector<std::uint32_t> leaf_of_slot_;
+  std::vector<std::uint32_t> column_of_slot_;
   std::vector<double> tables_;
   std::vector<double> unfulfilled_;
+  std::vector<double> of_pair_;
   std::vector<Quadrature> rules_;  // by number of points, from 1 on
   std::vector<CategoryWords> sets_;
   std::vector<std::size_t> value_begin_;

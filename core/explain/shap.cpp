@@ -63,6 +63,16 @@ class Block {
     return sums_.data();
   }
 
+  // What pairs do together for the group of rows that was explained last, features x features x outputs x
+  // kRowsTogether: only those with the lower feature first are written.
+  void explain_pairs(double* sums) {
+    const ExplainKernels& k = explain_kernels();
+    const std::size_t n_features = paths_.features().size();
+    std::fill_n(sums, n_features * n_cells(paths_) * kRowsTogether, 0.0);
+    for (std::size_t tree = 0; tree < paths_.n_trees(); ++tree)
+      k.add_pairs(forest_, forest_.trees[tree], values_.data(), scratch_.data(), n_features, sums);
+  }
+
  private:
   const LeafPaths& paths_;
   PathForest forest_;
@@ -109,6 +119,51 @@ template void shap_values<float>(const LeafPaths&, const MatrixView&, const std:
 template void shap_values<double>(const LeafPaths&, const MatrixView&, const std::int32_t*, const ShapTarget&, double*,
                                   int);
 
+template <class Number>
+void shap_interactions(const LeafPaths& paths, const MatrixView& x, const std::int32_t* columns,
+                       const ShapTarget& target, Number* out, int n_threads) {
+  const std::size_t n_features = paths.features().size(), n_outputs = paths.expected().size();
+  const std::size_t n_groups = (x.n_rows + kRowsTogether - 1) / kRowsTogether;
+  std::vector<Block> blocks = blocks_of_threads(paths, 1, n_groups, n_threads);
+  std::vector<Buffer<double>> pairs;
+  for (std::size_t thread = 0; thread < blocks.size(); ++thread)
+    pairs.emplace_back(n_features * n_cells(paths) * kRowsTogether);
+  parallel_for(n_threads, n_groups, [&](std::size_t group, int thread) {
+    const std::size_t row = group * kRowsTogether, count = std::min(kRowsTogether, x.n_rows - row);
+    Block& block = blocks[static_cast<std::size_t>(thread)];
+    const double* alone = block.explain(x, columns, row, count);
+    double* together = pairs[static_cast<std::size_t>(thread)].data();
+    block.explain_pairs(together);
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t f = 0; f < n_features; ++f)
+        for (std::size_t k = 0; k < n_outputs; ++k) {
+          const auto cell = [&](std::size_t g) {
+            const std::size_t pair = std::min(f, g) * n_features + std::max(f, g);
+            return together[(pair * n_outputs + k) * kRowsTogether + i];
+          };
+          double left = alone[(f * n_outputs + k) * kRowsTogether + i];
+          const auto write = [&](std::size_t g, double value) {
+            const auto one = static_cast<std::size_t>(paths.features()[f]);
+            const auto other = static_cast<std::size_t>(paths.features()[g]);
+            const std::size_t place = ((row + i) * target.n_features + one) * target.n_features + other;
+            out[place * n_outputs + static_cast<std::size_t>(target.column_of_output[k])] =
+                static_cast<Number>(value * target.unit[k]);
+          };
+          for (std::size_t g = 0; g < n_features; ++g) {
+            if (g == f) continue;
+            left -= cell(g);
+            write(g, cell(g));
+          }
+          write(f, left);
+        }
+  });
+}
+
+template void shap_interactions<float>(const LeafPaths&, const MatrixView&, const std::int32_t*, const ShapTarget&,
+                                       float*, int);
+template void shap_interactions<double>(const LeafPaths&, const MatrixView&, const std::int32_t*, const ShapTarget&,
+                                        double*, int);
+
 void add_absolute(const LeafPaths& paths, const MatrixView& x, const std::int32_t* columns, const ShapTarget& target,
                   double* sums, int n_threads) {
   const std::size_t n_features = paths.features().size(), n_outputs = paths.expected().size();
@@ -142,6 +197,10 @@ std::size_t bytes_of_block(const LeafPaths& paths) {
   const std::size_t per_group = n_cells(paths) + paths.features().size();
   const std::size_t vectors = groups_of_block(paths) * per_group + paths.scratch_vectors() + paths.most_slots();
   return vectors * kRowsTogether * sizeof(double);
+}
+
+std::size_t bytes_of_pairs(const LeafPaths& paths) {
+  return paths.features().size() * n_cells(paths) * kRowsTogether * sizeof(double);
 }
 
 std::size_t bytes_of_spans(const LeafPaths& paths, std::size_t n_rows) {

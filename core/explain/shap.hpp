@@ -22,13 +22,20 @@ template <class Number>
 void shap_values(const LeafPaths& paths, const MatrixView& x, const std::int32_t* columns, const ShapTarget& target,
                  Number* out, int n_threads);
 
+// The same for what pairs of features do together: rows x n_features x n_features x outputs. The pair of a feature with
+// itself is what is left of its own value.
+template <class Number>
+void shap_interactions(const LeafPaths& paths, const MatrixView& x, const std::int32_t* columns,
+                       const ShapTarget& target, Number* out, int n_threads);
+
 // Adds the absolute values, summed over the rows, to sums (n_features x outputs). They are added up in spans of rows,
 // whose number depends on the shape of the problem alone.
 void add_absolute(const LeafPaths& paths, const MatrixView& x, const std::int32_t* columns, const ShapTarget& target,
                   double* sums, int n_threads);
 
-// Bytes that a thread works on, and those of the spans.
+// Bytes that a thread works on, of pairs beside that, and those of the spans.
 std::size_t bytes_of_block(const LeafPaths& paths);
+std::size_t bytes_of_pairs(const LeafPaths& paths);
 std::size_t bytes_of_spans(const LeafPaths& paths, std::size_t n_rows);
 
 }  // namespace polyleaf

@@ -30,6 +30,17 @@ struct Levels {
   Rows* quotient;  // what the feature gets, before the product, for each point
 };
 
+// At the root, nothing has been asked for.
+Levels levels_in(double* scratch, const PathTree& tree) {
+  Levels levels;
+  levels.right = reinterpret_cast<Mask*>(scratch);
+  levels.one = levels.right + tree.n_depths;
+  levels.product = reinterpret_cast<Rows*>(levels.one + tree.n_depths);
+  levels.quotient = levels.product + tree.n_depths * tree.n_points;
+  for (std::size_t q = 0; q < tree.n_points; ++q) levels.product[q] = Rows{} + 1.0;
+  return levels;
+}
+
 inline void go_right(const PathForest& forest, const PathStep& step, const Rows* x, Mask& right) {
   const Rows value = x[step.column * kParts];
   if (step.set >= 0) {
@@ -44,12 +55,13 @@ inline void go_right(const PathForest& forest, const PathStep& step, const Rows*
   if (step.missing_right) right |= (Mask)(value != value);
 }
 
-// The weights of all elements of a batch. Points: 0 where the number is known at run time only.
-template <std::size_t Points>
-void weigh(const PathForest& forest, const PathTree& tree, const LeafBatch& batch, const Rows* x, const Levels& levels,
-           Rows* weights) {
+// Goes down to the leaves of a batch: at_leaf(elements, n_elements, product) in their order. Points: 0 where the number
+// is known at run time only.
+template <std::size_t Points, class AtLeaf>
+void go_down(const PathForest& forest, const PathTree& tree, const LeafBatch& batch, const Rows* x,
+             const Levels& levels, AtLeaf&& at_leaf) {
   const std::size_t n = Points > 0 ? Points : tree.n_points;
-  const double* unfulfilled = forest.unfulfilled + unfulfilled_begin(n);
+  const double* unfulfilled = forest.unfulfilled + row_of_points(n);
   const PathElement* element = forest.elements + batch.element_begin;
   for (std::size_t i = batch.step_begin; i < batch.step_end; ++i) {
     const PathStep& step = forest.steps[i];
@@ -73,13 +85,25 @@ void weigh(const PathForest& forest, const PathTree& tree, const LeafBatch& batc
     }
     levels.one[depth] = one;
     for (std::size_t q = 0; q < n; ++q) quotient[q] = one ? Rows{} + gets[q] : Rows{} + unfulfilled[q];
-    for (std::uint32_t e = 0; e < step.n_elements; ++e, ++element) {
-      const Rows* of = levels.quotient + element->depth * n;
+    if (step.n_elements > 0) at_leaf(element, step.n_elements, product);
+    element += step.n_elements;
+  }
+}
+
+// The weights of all elements of a batch.
+template <std::size_t Points>
+void weigh(const PathForest& forest, const PathTree& tree, const LeafBatch& batch, const Rows* x, const Levels& levels,
+           Rows* weights) {
+  const std::size_t n = Points > 0 ? Points : tree.n_points;
+  const auto at_leaf = [&](const PathElement* element, std::size_t n_elements, const Rows* product) {
+    for (std::size_t e = 0; e < n_elements; ++e) {
+      const Rows* of = levels.quotient + element[e].depth * n;
       Rows sum = product[0] * of[0];
       for (std::size_t q = 1; q < n; ++q) sum += product[q] * of[q];
-      weights[element->slot] = sum;
+      weights[element[e].slot] = sum;
     }
-  }
+  };
+  go_down<Points>(forest, tree, batch, x, levels, at_leaf);
 }
 
 // Adds to a few outputs of each feature. Sums stay in registers while a feature's leaves are gone through.
@@ -144,12 +168,7 @@ void add_sparse(const PathForest& forest, const LeafBatch& batch, const Rows* we
 
 void add_part(const PathForest& forest, const PathTree& tree, const Rows* rows, double* scratch, double* weights,
               Rows* sums) {
-  Levels levels;
-  levels.right = reinterpret_cast<Mask*>(scratch);
-  levels.one = levels.right + tree.n_depths;
-  levels.product = reinterpret_cast<Rows*>(levels.one + tree.n_depths);
-  levels.quotient = levels.product + tree.n_depths * tree.n_points;
-  for (std::size_t q = 0; q < tree.n_points; ++q) levels.product[q] = Rows{} + 1.0;
+  const Levels levels = levels_in(scratch, tree);
   auto* of_slots = reinterpret_cast<Rows*>(weights);
   Rows* to = sums + tree.first_output * kParts;
   for (std::size_t b = tree.batch_begin; b < tree.batch_end; ++b) {
@@ -187,10 +206,59 @@ void add_tree(const PathForest& forest, const PathTree& tree, const double* x, d
              reinterpret_cast<Rows*>(sums) + part);
 }
 
+// Adds a weight times the values of a leaf, which counts within its batch.
+inline void add_leaf(const PathForest& forest, const PathTree& tree, const LeafBatch& batch, std::size_t leaf,
+                     const Rows& weight, Rows* to) {
+  const std::size_t* begin = forest.value_begin + batch.first_leaf;
+  if (forest.value_output != nullptr) {
+    for (std::size_t v = begin[leaf]; v < begin[leaf + 1]; ++v)
+      to[forest.value_output[v] * kParts] += weight * forest.values[v];
+    return;
+  }
+  for (std::size_t k = 0; k < tree.n_outputs; k += kOutputsTogether) {
+    const std::size_t together = tree.n_outputs - k < kOutputsTogether ? tree.n_outputs - k : kOutputsTogether;
+    const double* value = forest.values + begin[0] + k * batch.n_leaves + leaf * together;
+    for (std::size_t j = 0; j < together; ++j) to[(tree.first_output + k + j) * kParts] += weight * value[j];
+  }
+}
+
+void add_pairs_of_part(const PathForest& forest, const PathTree& tree, const Rows* rows, double* scratch,
+                       std::size_t n_columns, Rows* sums) {
+  const Levels levels = levels_in(scratch, tree);
+  const std::size_t n = tree.n_points;
+  const double* of_pair = forest.of_pair + row_of_points(n);
+  for (std::size_t b = tree.batch_begin; b < tree.batch_end; ++b) {
+    const LeafBatch& batch = forest.batches[b];
+    const std::uint32_t* leaf_of_slot = forest.leaf_of_slot + batch.slot_begin;
+    const std::uint32_t* column_of_slot = forest.column_of_slot + batch.slot_begin;
+    const auto at_leaf = [&](const PathElement* element, std::size_t n_elements, const Rows* product) {
+      for (std::size_t first = 0; first < n_elements; ++first)
+        for (std::size_t second = 0; second < n_elements; ++second) {
+          const std::size_t low = column_of_slot[element[first].slot], high = column_of_slot[element[second].slot];
+          if (low >= high) continue;
+          const Rows *one = levels.quotient + element[first].depth * n,
+                     *other = levels.quotient + element[second].depth * n;
+          Rows weight = product[0] * one[0] * other[0] * of_pair[0];
+          for (std::size_t q = 1; q < n; ++q) weight += product[q] * one[q] * other[q] * of_pair[q];
+          Rows* to = sums + (low * n_columns + high) * forest.n_outputs * kParts;
+          add_leaf(forest, tree, batch, leaf_of_slot[element[first].slot], weight, to);
+        }
+    };
+    go_down<0>(forest, tree, batch, rows, levels, at_leaf);
+  }
+}
+
+void add_pairs(const PathForest& forest, const PathTree& tree, const double* x, double* scratch, std::size_t n_columns,
+               double* sums) {
+  for (std::size_t part = 0; part < kParts; ++part)
+    add_pairs_of_part(forest, tree, reinterpret_cast<const Rows*>(x) + part, scratch, n_columns,
+                      reinterpret_cast<Rows*>(sums) + part);
+}
+
 }  // namespace
 
 extern const ExplainKernels kExplainKernels;
-const ExplainKernels kExplainKernels = {add_tree};
+const ExplainKernels kExplainKernels = {add_tree, add_pairs};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

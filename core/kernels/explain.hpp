@@ -79,8 +79,10 @@ struct PathForest {
   const PathElement* elements = nullptr;
   const FeatureRun* runs = nullptr;
   const std::uint32_t* leaf_of_slot = nullptr;
+  const std::uint32_t* column_of_slot = nullptr;
   const double* tables = nullptr;
   const double* unfulfilled = nullptr;  // by number of points: what a feature gets that a row does not fulfil
+  const double* of_pair = nullptr;      // by number of points: half of 1 / weight, as two features bring it twice
   const CategoryWords* sets = nullptr;
   const std::size_t* value_begin = nullptr;  // per leaf; dense: of the first leaf of a batch only
   const double* values = nullptr;
@@ -93,10 +95,14 @@ struct ExplainKernels {
   // x: columns x kRowsTogether. scratch: n_depths x (2 + 2 n_points) vectors. weights: a vector per slot of a batch.
   void (*add_tree)(const PathForest& forest, const PathTree& tree, const double* x, double* scratch, double* weights,
                    double* sums);
+  // Adds what pairs of features do together, each half of it, to sums (columns x columns x outputs x kRowsTogether),
+  // where the lower column comes first.
+  void (*add_pairs)(const PathForest& forest, const PathTree& tree, const double* x, double* scratch,
+                    std::size_t n_columns, double* sums);
 };
 
-// Where the row of `unfulfilled` for this many points begins.
-inline std::size_t unfulfilled_begin(std::size_t n_points) { return n_points * (n_points - 1) / 2; }
+// Where the row of `unfulfilled` and of `of_pair` for this many points begins.
+inline std::size_t row_of_points(std::size_t n_points) { return n_points * (n_points - 1) / 2; }
 
 // Of the instruction set in use (kernels/dispatch.hpp).
 const ExplainKernels& explain_kernels();

@@ -160,8 +160,19 @@ class ForestExplainer:
     def features(self) -> npt.NDArray[np.int32]: ...
     @property
     def bytes_of_thread(self) -> int: ...
+    @property
+    def bytes_of_pairs(self) -> int: ...
     def bytes_of_sums(self, n_rows: int) -> int: ...
     def write(
+        self,
+        table: npt.NDArray[Any],
+        columns: npt.NDArray[np.int32],
+        column_of_output: npt.NDArray[np.int32],
+        unit: npt.NDArray[np.float64],
+        out: npt.NDArray[Any],
+        n_threads: int,
+    ) -> None: ...
+    def write_pairs(
         self,
         table: npt.NDArray[Any],
         columns: npt.NDArray[np.int32],

@@ -76,6 +76,22 @@ def by_definition(forest: Forest, tree: int, row: Values) -> Values:
     return found
 
 
+def pairs_by_definition(forest: Forest, tree: int, row: Values) -> Values:
+    """Interaction values of a tree, (features, features, outputs)."""
+    n = forest.n_features
+    subsets = [frozenset(one) for size in range(n + 1) for one in combinations(range(n), size)]
+    value = {known: known_part(forest, tree, row, known) for known in subsets}
+    found = np.zeros((n, n, forest.n_outputs))
+    for known in subsets:
+        for i, j in combinations(sorted(set(range(n)) - known), 2):
+            weight = factorial(len(known)) * factorial(n - len(known) - 2) / (2 * factorial(n - 1))
+            both = value[known | {i, j}] - value[known | {i}] - value[known | {j}] + value[known]
+            found[i, j] += weight * both
+            found[j, i] += weight * both
+    found[np.diag_indices(n)] = by_definition(forest, tree, row) - found.sum(axis=1)
+    return found
+
+
 def table(n: int = 400, seed: int = 0) -> tuple[Values, Values]:
     """Numbers, some of them missing, a column of categories, and three targets with interactions."""
     rng = np.random.default_rng(seed)
@@ -119,6 +135,17 @@ def test_values_are_those_of_the_definition(make: Any) -> None:
     found = model.shap_values(rows).reshape(len(rows), N_FEATURES, -1)
     for row, values in zip(rows, found, strict=True):
         expected = sum(by_definition(forest, tree, row) for tree in range(forest.n_trees))
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("make", list(models()))
+def test_interactions_are_those_of_the_definition(make: Any) -> None:
+    model = make()
+    X, _ = table()
+    forest = model._forest
+    found = model.shap_values(X[:2], interactions=True).reshape(2, N_FEATURES, N_FEATURES, -1)
+    for row, values in zip(X, found, strict=False):
+        expected = sum(pairs_by_definition(forest, tree, row) for tree in range(forest.n_trees))
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 

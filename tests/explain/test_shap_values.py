@@ -168,7 +168,11 @@ def test_any_number_of_threads_gives_the_same_bits(options: dict[str, Any]) -> N
     found = {}
     for threads in (1, 2, 3):
         model.set_params(n_jobs=threads)
-        found[threads] = model.shap_values(X), model.shap_values(X, reduce="mean_abs")
+        found[threads] = (
+            model.shap_values(X),
+            model.shap_values(X, reduce="mean_abs"),
+            model.shap_values(X[:50], interactions=True),
+        )
     for threads in (2, 3):
         for one, other in zip(found[1], found[threads], strict=True):
             np.testing.assert_array_equal(one, other)
@@ -274,6 +278,22 @@ def test_float32(fitted: tuple[Any, Values]) -> None:
     assert model.shap_values(X, reduce="mean_abs", dtype="float32").dtype == np.float32
 
 
+def test_interactions(fitted: tuple[Any, Values]) -> None:
+    model, X = fitted
+    plain = model.shap_values(X)
+    pairs = model.shap_values(X, interactions=True)
+    assert pairs.shape == (300, 6, 6, 3)
+    np.testing.assert_array_equal(pairs, pairs.transpose(0, 2, 1, 3))
+    np.testing.assert_allclose(pairs.sum(axis=2), plain, rtol=0, atol=1e-12)
+    assert (pairs[:, 5] == 0).all()
+    chosen = model.shap_values(X, outputs=[2, 0], interactions=True)
+    np.testing.assert_array_equal(chosen, pairs[..., [2, 0]])
+    mean = model.shap_values(X, interactions=True, reduce="mean_abs")
+    np.testing.assert_allclose(mean, np.abs(pairs).mean(axis=0), rtol=1e-12)
+    model_of_one = PolyleafRegressor(**SMALL).fit(X, table()[1][:, 0])
+    assert model_of_one.shap_values(X[:2], interactions=True, dtype="float32").shape == (2, 6, 6)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
@@ -287,6 +307,7 @@ def test_float32(fitted: tuple[Any, Values]) -> None:
         ({"dtype": "int32"}, ValueError, "dtype must be"),
         ({"dtype": None}, ValueError, "dtype must be"),
         ({"reduce": "mean"}, ValueError, "reduce must be"),
+        ({"interactions": 2}, TypeError, "interactions must be"),
     ],
 )
 def test_bad_options(fitted: tuple[Any, Values], options: Any, error: Any, words: str) -> None:

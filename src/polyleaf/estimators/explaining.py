@@ -17,6 +17,7 @@ from polyleaf.estimators.streamed_prediction import parts_to_predict
 from polyleaf.explain.outputs import chosen_outputs
 from polyleaf.explain.shap import ForestShap
 from polyleaf.model.forest import Forest
+from polyleaf.params.rules import Boolean
 from polyleaf.params.wording import shown
 
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
@@ -52,6 +53,7 @@ class Explaining:
         *,
         dtype: npt.DTypeLike = "float64",
         reduce: str | None = None,
+        interactions: bool = False,
     ) -> npt.NDArray[Any]:
         """Return what each feature adds to each raw score: exact Shapley values, up to the best round.
 
@@ -72,11 +74,16 @@ class Explaining:
         reduce : {"mean_abs"}, default=None
             Return the mean of the absolute values over the rows of `X` instead, without ever holding those
             of all rows.
+        interactions : bool, default=False
+            Whether to share the values out to pairs of features: half of what two do together goes to either,
+            and the pair of a feature with itself keeps the rest of its value. Takes features times the
+            memory: choose `outputs`.
 
         Returns
         -------
         ndarray of shape (n_rows, n_features, n_outputs) or (n_rows, n_features)
             Without the last dimension where the model has one output. With `reduce`, without the first one.
+            With `interactions`, n_features twice: a symmetric matrix whose rows add up to the plain values.
 
         Raises
         ------
@@ -90,7 +97,8 @@ class Explaining:
         number = _checked_dtype(dtype)
         if reduce is not None and reduce != "mean_abs":
             raise ValueError(f'reduce must be None or "mean_abs"; got {shown(reduce):.80}.')
-        shap = self._shap(outputs)
+        Boolean().check("interactions", interactions)
+        shap = self._shap(outputs, interactions=bool(interactions))
         tables = self._tables(X)
         found: npt.NDArray[Any]
         if reduce is None:
@@ -99,11 +107,11 @@ class Explaining:
             found = _mean_absolute(shap, tables).astype(number, copy=False)
         return found[..., 0] if self.n_outputs_ == 1 else found
 
-    def _shap(self, outputs: Any) -> ForestShap:
+    def _shap(self, outputs: Any, *, interactions: bool = False) -> ForestShap:
         """Return what explains these outputs, which are in the order of y."""
         chosen = chosen_outputs(outputs, self._coding.columns_of_outputs())
         places = self._coding.in_order_of_y(np.arange(self.n_outputs_, dtype=np.intp))[chosen]
-        return ForestShap(self._forest, self.best_iteration_ + 1, places)
+        return ForestShap(self._forest, self.best_iteration_ + 1, places, interactions=interactions)
 
     def _tables(self, X: Any) -> Iterator[tuple[Any, int]]:
         """Yield the checked parts of a table on the host, and the number of threads."""

@@ -18,7 +18,7 @@ from polyleaf.data.sparse_tables import DenseRows
 from polyleaf.model.forest import Forest
 from polyleaf.model.forest_checks import LAYOUT
 
-# Cells of a binned table that become numbers together.
+# Cells of a binned table that become numbers together, or of pairs of features that are added up.
 _BLOCK_CELLS = 1 << 22
 
 
@@ -37,10 +37,15 @@ class ForestShap:
         Rounds that count.
     outputs : ndarray of int
         Which outputs, in the order in which they are wanted.
+    interactions : bool, default=False
+        Whether values are shared out to pairs of features: shapes have features twice.
     """
 
-    def __init__(self, forest: Forest, n_rounds: int, outputs: npt.NDArray[np.intp]) -> None:
+    def __init__(
+        self, forest: Forest, n_rounds: int, outputs: npt.NDArray[np.intp], *, interactions: bool = False
+    ) -> None:
         self._forest = forest
+        self._interactions = interactions
         self._outputs = outputs
         order = np.argsort(outputs)
         # Where each output, in ascending order, is wanted.
@@ -68,13 +73,11 @@ class ForestShap:
         MemoryError
             When they take more than there is; before any work is done.
         """
-        shape = (table.shape[0], self._forest.n_features, len(self._outputs))
-        result = int(np.prod([*shape, dtype.itemsize], dtype=object))
-        sizes = f"{shape[0]:,} rows x {shape[1]:,} features x {shape[2]:,} outputs of {dtype.name}"
-        self._refuse_too_large(result, n_threads, sizes)
+        shape = (table.shape[0], *self._shape)
+        self._refuse_too_large(shape, dtype, 0, n_threads)
         out = np.zeros(shape, dtype)
         for rows, block, columns in self._blocks(table, n_threads):
-            self._core.write(block, columns, self._columns, self._unit, out[rows], n_threads)
+            self._write(block, columns, out[rows], n_threads)
         return out
 
     def absolute_sums(self, table: Array | SparseTable | BinnedRows, n_threads: int) -> FloatArray:
@@ -85,23 +88,53 @@ class ForestShap:
         MemoryError
             When that takes more than there is; before any work is done.
         """
-        shape = (self._forest.n_features, len(self._outputs))
-        needed = 8 * shape[0] * shape[1] + self._core.bytes_of_sums(table.shape[0])
-        self._refuse_too_large(needed, n_threads, f"{shape[0]:,} features x {shape[1]:,} outputs")
-        sums = np.zeros(shape)
+        cells = int(np.prod(self._shape, dtype=object))
+        step = max(1, _BLOCK_CELLS // cells)  # of pairs: rows together
+        beside = 8 * step * cells if self._interactions else self._core.bytes_of_sums(table.shape[0])
+        self._refuse_too_large(self._shape, np.dtype(np.float64), beside, n_threads)
+        sums = np.zeros(self._shape)
         for _, block, columns in self._blocks(table, n_threads):
-            self._core.add_abs(block, columns, self._columns, self._unit, sums, n_threads)
+            if not self._interactions:
+                self._core.add_abs(block, columns, self._columns, self._unit, sums, n_threads)
+                continue
+            for begin in range(0, len(block), step):
+                rows = block[begin : begin + step]
+                values = np.zeros((len(rows), *self._shape))
+                self._write(rows, columns, values, n_threads)
+                sums += np.abs(values, out=values).sum(axis=0)
         return sums
 
-    def _refuse_too_large(self, result: int, n_threads: int, sizes: str) -> None:
-        needed = result + n_threads * self._core.bytes_of_thread
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """Of the values of a row."""
+        features = (self._forest.n_features,) * (2 if self._interactions else 1)
+        return (*features, len(self._outputs))
+
+    def _write(
+        self, block: Array, columns: npt.NDArray[np.int32], out: npt.NDArray[Any], n_threads: int
+    ) -> None:
+        write = self._core.write_pairs if self._interactions else self._core.write
+        write(block, columns, self._columns, self._unit, out, n_threads)
+
+    def _refuse_too_large(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], beside: int, n_threads: int
+    ) -> None:
+        """Raise MemoryError where a result of this shape, and bytes beside it, take more than there is."""
+        result = int(np.prod([*shape, dtype.itemsize], dtype=object))
+        pairs = self._core.bytes_of_pairs if self._interactions else 0
+        beside += n_threads * (self._core.bytes_of_thread + pairs)
         free = available()
-        if free is not None and needed > free:
-            raise MemoryError(
-                f"shap_values takes {in_words(needed)} ({sizes}: {in_words(result)}; {n_threads} threads: "
-                f"{in_words(needed - result)}), and {in_words(free)} are available. Fewer rows or outputs, "
-                'dtype="float32" or reduce="mean_abs" take less.'
-            )
+        if free is None or result + beside <= free:
+            return
+        words = ["features"] * (len(self._shape) - 1) + ["outputs"]
+        if len(shape) > len(self._shape):
+            words = ["rows", *words]
+        sizes = " x ".join(f"{size:,} {word}" for size, word in zip(shape, words, strict=True))
+        raise MemoryError(
+            f"shap_values takes {in_words(result + beside)} ({sizes} of {dtype.name}: {in_words(result)}; "
+            f"{n_threads} thread(s): {in_words(beside)}), and {in_words(free)} are available. Fewer rows or "
+            'outputs, dtype="float32" or reduce="mean_abs" take less.'
+        )
 
     def _blocks(
         self, table: Array | SparseTable | BinnedRows, n_threads: int
