@@ -195,10 +195,10 @@ void LeafPaths::add_step(const ForestArrays& forest, const std::vector<Node>& wa
 void LeafPaths::add_leaf(std::size_t node, const std::vector<Node>& way) {
   open_leaves_.push_back({node, way.back().of_rows});
   std::uint32_t n_elements = 0;
+  std::vector<bool> repeated(way.size(), false);  // whether a step further down is by the same feature
+  for (const Node& below : way) repeated[below.above] = true;
   for (std::size_t depth = 1; depth < way.size(); ++depth) {
-    bool last = true;  // by its feature
-    for (std::size_t below = depth + 1; below < way.size() && last; ++below) last = way[below].above != depth;
-    if (!last) continue;
+    if (repeated[depth]) continue;
     elements_.push_back({static_cast<std::uint32_t>(depth), static_cast<std::uint32_t>(open_leaves_.size() - 1)});
     open_columns_.push_back(way[depth].column);
     ++n_elements;

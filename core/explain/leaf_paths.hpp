@@ -25,7 +25,8 @@ class LeafPaths {
   const std::vector<std::int32_t>& features() const { return features_; }  // that splits use, ascending
   const std::vector<double>& expected() const { return expected_; }        // what the trees add up to on average
   std::size_t scratch_vectors() const { return scratch_vectors_; }
-  std::size_t most_slots() const { return most_slots_; }  // of a batch
+  std::size_t most_slots() const { return most_slots_; }       // of a batch
+  std::size_t n_elements() const { return elements_.size(); }  // features on the ways to all leaves
 
  private:
   struct Node;    // on the way down

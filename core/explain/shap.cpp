@@ -13,6 +13,7 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 18;  // of sums: they stay
 constexpr std::size_t kMostGroups = 16;                    // of rows in a block
 constexpr std::size_t kSpanBytes = std::size_t{1} << 26;   // of all spans
 constexpr std::size_t kMostSpans = 64;
+constexpr std::size_t kStepsOfElement = 8;  // additions that finding a weight takes, about
 
 std::size_t n_cells(const LeafPaths& paths) {
   return std::max<std::size_t>(1, paths.features().size() * paths.expected().size());
@@ -28,6 +29,12 @@ std::size_t n_spans(const LeafPaths& paths, std::size_t n_rows) {
   const std::size_t rows = groups_of_block(paths) * kRowsTogether;
   const std::size_t fitting = std::clamp<std::size_t>(kSpanBytes / (n_cells(paths) * sizeof(double)), 1, kMostSpans);
   return std::min(fitting, std::max<std::size_t>(1, (n_rows + rows - 1) / rows));
+}
+
+// Threads that are worth waking for so many rows.
+int worthwhile_threads(const LeafPaths& paths, std::size_t n_rows, int n_threads) {
+  const std::size_t work = n_rows * paths.n_elements() * (kStepsOfElement + paths.expected().size());
+  return work < kParallelWork ? 1 : n_threads;
 }
 
 // The memory of a thread, and what it does with it.
@@ -92,6 +99,7 @@ template <class Number>
 void shap_values(const LeafPaths& paths, const MatrixView& x, const std::int32_t* columns, const ShapTarget& target,
                  Number* out, int n_threads) {
   const std::size_t n_features = paths.features().size(), n_outputs = paths.expected().size();
+  n_threads = worthwhile_threads(paths, x.n_rows, n_threads);
   // Few rows: smaller blocks, so that all threads have some.
   const std::size_t all_groups = (x.n_rows + kRowsTogether - 1) / kRowsTogether;
   const std::size_t share = all_groups / static_cast<std::size_t>(std::max(1, n_threads));
@@ -123,6 +131,7 @@ template <class Number>
 void shap_interactions(const LeafPaths& paths, const MatrixView& x, const std::int32_t* columns,
                        const ShapTarget& target, Number* out, int n_threads) {
   const std::size_t n_features = paths.features().size(), n_outputs = paths.expected().size();
+  n_threads = worthwhile_threads(paths, x.n_rows, n_threads);
   const std::size_t n_groups = (x.n_rows + kRowsTogether - 1) / kRowsTogether;
   std::vector<Block> blocks = blocks_of_threads(paths, 1, n_groups, n_threads);
   std::vector<Buffer<double>> pairs;
@@ -167,6 +176,7 @@ template void shap_interactions<double>(const LeafPaths&, const MatrixView&, con
 void add_absolute(const LeafPaths& paths, const MatrixView& x, const std::int32_t* columns, const ShapTarget& target,
                   double* sums, int n_threads) {
   const std::size_t n_features = paths.features().size(), n_outputs = paths.expected().size();
+  n_threads = worthwhile_threads(paths, x.n_rows, n_threads);
   const std::size_t cells = n_features * n_outputs, groups = groups_of_block(paths), rows = groups * kRowsTogether;
   const std::size_t spans = n_spans(paths, x.n_rows), n_blocks = (x.n_rows + rows - 1) / rows;
   std::vector<double> of_spans(spans * cells, 0.0);
