@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +120,9 @@ def test_up_to_the_best_round() -> None:
 def test_a_loaded_model_explains_the_same(fitted: tuple[Any, Values], tmp_path: Path) -> None:
     model, X = fitted
     model.save_model(tmp_path / "m")
-    loaded = load_model(tmp_path / "m")
-    np.testing.assert_array_equal(loaded.shap_values(X), model.shap_values(X))
-    np.testing.assert_array_equal(loaded.expected_value_, model.expected_value_)
+    for same in (load_model(tmp_path / "m"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(same.shap_values(X), model.shap_values(X))
+        np.testing.assert_array_equal(same.expected_value_, model.expected_value_)
 
 
 # --- properties ------------------------------------------------------------------------------------------

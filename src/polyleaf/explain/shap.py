@@ -51,10 +51,7 @@ class ForestShap:
         # Where each output, in ascending order, is wanted.
         self._columns = order.astype(np.int32)
         self._unit = np.ascontiguousarray(forest.unit[outputs[order]])
-        arrays = {name: getattr(forest, name) for name in LAYOUT if name != "shape"}
-        self._core = _core.ForestExplainer(
-            arrays, forest.trees_up_to(n_rounds), outputs[order].astype(np.int32)
-        )
+        self._core = _explainer(forest, forest.trees_up_to(n_rounds), outputs[order].astype(np.int32))
 
     @cached_property
     def expected(self) -> FloatArray:
@@ -156,3 +153,14 @@ class ForestShap:
             end = min(begin + step, table.shape[0])
             block = _core.values_of_bins(table.matrix, used, begin, end, n_threads)
             yield slice(begin, end), block, columns
+
+
+def _explainer(forest: Forest, n_trees: int, outputs: npt.NDArray[np.int32]) -> _core.ForestExplainer:
+    """Return the ways to the leaves of the first trees, for outputs that ascend; the last ones are kept."""
+    asked = n_trees, outputs.tobytes()
+    kept = forest.explainer
+    if kept is None or kept[0] != asked:
+        arrays = {name: getattr(forest, name) for name in LAYOUT if name != "shape"}
+        kept = asked, _core.ForestExplainer(arrays, n_trees, outputs)
+        forest.explainer = kept
+    return kept[1]

@@ -94,6 +94,10 @@ class Forest:
     gain_feature: npt.NDArray[np.int32] | None = None
     output_gain: npt.NDArray[np.float32] | None = None
     _packed: _core.ForestPredictor | None = field(default=None, init=False, repr=False, compare=False)
+    # The last one asked for, and what for: laying out the ways to the leaves takes longer than a row.
+    explainer: tuple[object, _core.ForestExplainer] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
     on_gpu: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by device
 
     @classmethod
@@ -348,7 +352,8 @@ class Forest:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"_packed": None, "on_gpu": {}}
+        without: dict[str, Any] = {"_packed": None, "explainer": None, "on_gpu": {}}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | without
 
     @property
     def _predictor(self) -> _core.ForestPredictor:
