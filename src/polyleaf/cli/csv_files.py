@@ -58,9 +58,6 @@ def write_csv(frame: nw.DataFrame[Any], file: TextIO, *, header: bool) -> None:
     columns = []
     for series in frame.iter_columns():
         cells = series.to_list()
-        columns.append(["" if is_missing(cell) else cell for cell in cells] if _has_gaps(series) else cells)
+        gaps = bool(series.is_null().any())
+        columns.append(["" if is_missing(cell) else cell for cell in cells] if gaps else cells)
     writer.writerows(zip(*columns, strict=True))
-
-
-def _has_gaps(series: nw.Series[Any]) -> bool:
-    return bool(series.is_null().any())

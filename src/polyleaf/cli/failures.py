@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TextIO
 
 from polyleaf.gpu.runtime import GpuError
 
@@ -28,6 +30,8 @@ def naming(file: str) -> Iterator[None]:
     """Put the name of a file in front of what is raised, unless it is said already."""
     try:
         yield
+    except BrokenPipeError:  # of standard output, which no file is to blame for
+        raise
     except _TELLING as error:
         words = _words_of(error).removeprefix("X: ")
         if "in categorical_features" in words:
@@ -53,7 +57,7 @@ def exit_status(command: Callable[[], int], *, with_traceback: bool) -> int:
         say("stopped")
         return INTERRUPTED
     except BrokenPipeError:  # whoever read standard output has seen enough
-        sys.stdout = None
+        _give_up_standard_output()
         return FAILED
     except Exception as error:
         if with_traceback:
@@ -74,5 +78,19 @@ def _words_of(error: BaseException) -> str:
     return words or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)
 
 
-def _show_warning(message: Warning | str, *_: object) -> None:
+def _give_up_standard_output() -> None:
+    """Let what is left to be written go nowhere, so that the end of the program does not fail at it."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     say("warning: " + " ".join(str(message).split()))

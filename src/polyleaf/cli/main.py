@@ -26,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     if options.command in _COMMANDS:
-        return _COMMANDS[options.command].run(options)
+        status: int = _COMMANDS[options.command].run(options)
+        return status
     if options.command == "paper":
         return paper.run(options)
     demo.run(options.model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,6 +15,7 @@ from polyleaf.cli.output_tables import written_table
 from polyleaf.cli.table_paths import FORMATS, STANDARD, output_format, same_file
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.mixed import PolyleafMixed
+from polyleaf.files.written_file import checked_target
 from polyleaf.params.wording import some_of
 
 SUMMARY = "predict the rows of a CSV or Parquet table"
@@ -64,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
     form = output_format(options.out, options.format)
     model = open_model(options.model)
     _check_asked(model, options)
+    _check_output(options)
     given = {"device": options.device} | ({} if options.threads is None else {"n_jobs": options.threads})
     model.set_params(**given)
     keep = [name.strip() for name in options.keep.split(",") if name.strip()]
@@ -71,19 +73,16 @@ def run(options: argparse.Namespace) -> int:
     # Kept columns are written as they were read.
     kept_as_text = [name for name in keep if features is None or name not in features]
     table = open_table(options.table, options.format, {*_text_features(model), *kept_as_text})
-    _check_output(options)
     table.require(keep, "named in --keep")
     names = _features(model, table, keep, options.model)
     if options.verbose:
         unused = [column for column in table.columns if column not in {*names, *keep}]
         say(f"{table.name}: columns that are not used: {', '.join(unused) or 'none'}")
     n_rows = 0
-    with naming(table.name), written_table(options.out, form) as write:
-        for part in table.frames(list(dict.fromkeys([*names, *keep]))):
-            frame: nw.DataFrame[Any] = nw.from_native(part, eager_only=True)
-            predicted = _predicted(model, frame.select(names).to_native(), options)
-            write(_beside(frame.select(keep), predicted, options.prefix))
-            n_rows += len(frame)
+    with written_table(options.out, form) as write:
+        for part in _predicted_parts(model, table, names, keep, options):
+            write(part)
+            n_rows += len(part)
     if options.verbose:
         say(f"{n_rows:,} rows predicted")
     return 0
@@ -104,7 +103,10 @@ def _check_asked(model: Any, options: argparse.Namespace) -> None:
 
 
 def _check_output(options: argparse.Namespace) -> None:
-    """Raise where the output is one of the inputs."""
+    """Raise where the output cannot be written, or is one of the inputs."""
+    if options.out != STANDARD:
+        with naming(options.out):
+            checked_target(options.out, "the predictions")
     for path in (options.table, options.model):
         if same_file(path, options.out):
             raise UsageError(f"--out {options.out} is {path}, which it would replace")
@@ -135,6 +137,22 @@ def _features(model: Any, table: InputTable, keep: Sequence[str], path: str) -> 
             f"{len(found)} columns beside those to keep"
         )
     return found
+
+
+def _predicted_parts(
+    model: Any, table: InputTable, names: Sequence[str], keep: Sequence[str], options: argparse.Namespace
+) -> Iterator[nw.DataFrame[Any]]:
+    """Yield the columns that are kept and the predictions, some rows at a time."""
+    parts = table.frames(list(dict.fromkeys([*names, *keep])))
+    while True:
+        with naming(table.name):
+            part = next(parts, None)
+            if part is None:
+                return
+            frame: nw.DataFrame[Any] = nw.from_native(part, eager_only=True)
+            predicted = _predicted(model, frame.select(names).to_native(), options)
+            both = _beside(frame.select(keep), predicted, options.prefix)
+        yield both
 
 
 def _predicted(model: Any, X: Any, options: argparse.Namespace) -> nw.DataFrame[Any]:

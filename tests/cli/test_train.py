@@ -1,0 +1,356 @@
+"""``polyleaf train`` gives the model file that Python gives, and says what it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from plant_table import FEATURES, ignoring, plant_rows, write
+from sklearn.model_selection import train_test_split
+
+from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
+from polyleaf.callbacks import Callback
+from polyleaf.cli import csv_files, train
+from polyleaf.cli.main import main
+
+pl = pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+
+pytestmark = pytest.mark.cpu_only("files, words and exit codes; what is trained is tested elsewhere")
+
+SMALL: dict[str, Any] = {"n_estimators": 6, "min_samples_leaf": 5}
+AS_OPTIONS = ["--param", "n_estimators=6", "--param", "min_samples_leaf=5"]
+ROWS = plant_rows()
+Errors = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(params=["table.csv", "table.parquet"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return write(ROWS, tmp_path / request.param)
+
+
+def trained(arguments: list[str], tmp_path: Path) -> bytes:
+    """Return the file that the command line writes."""
+    assert main(["train", *arguments, *AS_OPTIONS, "--model", str(tmp_path / "cli.polyleaf"), "--quiet"]) == 0
+    return (tmp_path / "cli.polyleaf").read_bytes()
+
+
+def saved(model: Any, tmp_path: Path) -> bytes:
+    model.save_model(tmp_path / "python.polyleaf")
+    return (tmp_path / "python.polyleaf").read_bytes()
+
+
+def fitted(model: Any, path: str, y: str | list[str], weight: str | None = None, **more: Any) -> Any:
+    """Fit in Python what the path holds: a frame of a CSV file, or the Parquet file itself."""
+    if path.endswith(".csv"):
+        frame = pd.read_csv(path)
+        return model.fit(frame[FEATURES], frame[y], None if weight is None else frame[weight], **more)
+    columns = [*FEATURES, *([y] if isinstance(y, str) else y), *([] if weight is None else [weight])]
+    narrow = write(pd.read_parquet(path)[columns], Path(path).with_name("narrow.parquet"))
+    return model.fit(narrow, y, weight, **more)
+
+
+# --- the same bits -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "options"),
+    [
+        (PolyleafRegressor, ["power", "cost"], []),
+        (PolyleafRegressor, "power", []),
+        (PolyleafClassifier, "grade", []),
+        (PolyleafClassifier, "safe", []),
+        (PolyleafClassifier, "fast", ["--task", "classes"]),
+        (PolyleafClassifier, ["fast", "late"], ["--task", "labels"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else getattr(value, "__name__", value),
+)
+def test_file_is_that_of_python(
+    table: str, model: Callable[..., Any], y: str | list[str], options: list[str], tmp_path: Path
+) -> None:
+    targets = [y] if isinstance(y, str) else y
+    own = trained(
+        [table, "--target", ",".join(targets), "--ignore", ignoring(*targets, "hours"), *options]
+        + ["--categorical", "plant", "--weight", "hours", "--seed", "3"],
+        tmp_path,
+    )
+    there = fitted(model(**SMALL, categorical_features=["plant"], random_state=3), table, y, "hours")
+    assert own == saved(there, tmp_path)
+
+
+def test_targets_of_several_kinds(table: str, tmp_path: Path) -> None:
+    targets = ["power", "grade", "safe"]
+    kinds = {"power": "regression", "grade": "multiclass", "safe": "binary"}
+    own = trained(
+        [table, "--target", ",".join(targets), "--ignore", ignoring(*targets), "--categorical", "auto"],
+        tmp_path,
+    )
+    there = fitted(PolyleafMixed(kinds, **SMALL, categorical_features="auto"), table, targets)
+    assert own == saved(there, tmp_path)
+
+
+def test_table_to_measure_on(table: str, tmp_path: Path) -> None:
+    """Its columns may be in another order, and text that looks like numbers is text there, too."""
+    other = plant_rows(60, seed=1)
+    other["plant"] = np.where(other["plant"] == "north", "2", other["plant"])
+    valid = write(other[other.columns[::-1]], tmp_path / ("valid" + Path(table).suffix))
+    own = trained(
+        [table, "--target", "power", "--ignore", ignoring("power", "hours"), "--categorical", "plant"]
+        + ["--valid", valid, "--weight", "hours", "--param", "early_stopping_rounds=2"],
+        tmp_path,
+    )
+    frame = ROWS if table.endswith(".parquet") else pd.read_csv(table)
+    there = PolyleafRegressor(**SMALL, categorical_features=["plant"], early_stopping_rounds=2)
+    there.fit(
+        frame[FEATURES],
+        frame["power"],
+        frame["hours"],
+        eval_set=(other[FEATURES], other["power"]),
+        eval_sample_weight=other["hours"],
+    )
+    assert load_model(tmp_path / "cli.polyleaf").evals_result_ == there.evals_result_
+    if table.endswith(".csv"):  # the file also says what kind of frame y was
+        assert own == saved(there, tmp_path)
+
+
+def test_share_of_the_rows_to_measure_on(tmp_path: Path) -> None:
+    path = write(ROWS, tmp_path / "table.csv")
+    own = trained(
+        [path, "--target", "power", "--ignore", ignoring("power") + ",plant"]
+        + ["--valid-fraction", "0.25", "--seed", "5", "--param", "subsample=0.7"],
+        tmp_path,
+    )
+    kept, measured = train_test_split(pd.read_csv(path), test_size=0.25, random_state=5)
+    there = PolyleafRegressor(**SMALL, random_state=5, subsample=0.7)
+    there.fit(kept[FEATURES[:2]], kept["power"], eval_set=(measured[FEATURES[:2]], measured["power"]))
+    assert own == saved(there, tmp_path)
+
+
+def test_share_of_parquet_rows(tmp_path: Path) -> None:
+    path = write(ROWS, tmp_path / "table.parquet")
+    trained(
+        [path, "--target", "power", "--ignore", ignoring("power"), "--categorical", "auto"]
+        + ["--valid-fraction", "0.25"],
+        tmp_path,
+    )
+    assert list(load_model(tmp_path / "cli.polyleaf").evals_result_) == ["validation_0"]
+
+
+def test_polars_reads_csv_where_there_is_no_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(ROWS, tmp_path / "table.csv")
+    without(monkeypatch, "pandas")
+    own = trained([path, "--target", "power,cost", "--ignore", ignoring("power", "cost") + ",plant"], tmp_path)
+    frame = pl.read_csv(path)
+    there = PolyleafRegressor(**SMALL).fit(frame[FEATURES[:2]], frame[["power", "cost"]])
+    assert own == saved(there, tmp_path)
+
+
+def test_text_columns_of_csv_in_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n01,1\n02,\n", encoding="utf-8")
+    without(monkeypatch, "pandas")
+    frame = csv_files.read_csv(str(tmp_path / "t.csv"), ["a", "not there"])
+    assert frame["a"].to_list() == ["01", "02"]
+    assert frame["b"].to_list() == [1, None]
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    """Have CSV read as if these were not installed."""
+    found = csv_files.find_spec
+    monkeypatch.setattr(csv_files, "find_spec", lambda name: None if name in packages else found(name))
+
+
+# --- what is said ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ("power,cost", "regression: 'power', 'cost' (numbers;"),
+        ("fast", "regression: 'fast' (numbers;"),
+        ("grade", "classes: 'grade' (text)"),
+        ("safe", "classes: 'safe' (bools)"),
+        ("grade,safe", "mixed: 'grade', 'safe' ("),
+    ],
+)
+def test_what_is_learnt_is_said(table: str, targets: str, said: str, tmp_path: Path, capsys: Errors) -> None:
+    path = str(tmp_path / "m.polyleaf")
+    more = ["--ignore", ignoring(*targets.split(",")), "--categorical", "auto", "--model", path]
+    assert main(["train", table, "--target", targets, *more, *AS_OPTIONS, "--valid-fraction", "0.2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{table}: 192 rows, 3 features"
+    assert lines[1].startswith(said)
+    assert lines[2] == "rounds: 6"
+    model = load_model(path)
+    for metric, value in model.best_score_["validation_0"].items():
+        assert f"{metric}: {value:.6g}" in lines
+    assert lines[-1] == f"model: {path} ({Path(path).stat().st_size:,} bytes)"
+
+
+def test_bar_is_drawn_on_a_terminal_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors
+) -> None:
+    table = write(ROWS, tmp_path / "table.csv")
+    arguments = ["train", table, "--target", "power", "--ignore", ignoring("power") + ",plant", *AS_OPTIONS]
+    assert main([*arguments, "--model", str(tmp_path / "plain")]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main([*arguments, "--model", str(tmp_path / "bar")]) == 0
+    assert "6/6" in capsys.readouterr().err
+    assert (tmp_path / "bar").read_bytes() == (tmp_path / "plain").read_bytes()
+
+
+def test_rounds_done_are_kept_when_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors
+) -> None:
+    class Stop(Callback):
+        def after_round(self, state: Any) -> None:
+            if state.n_done == 3:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "ProgressBar", Stop)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    table, model = write(ROWS, tmp_path / "t.csv"), tmp_path / "m.polyleaf"
+    more = ["--ignore", ignoring("power") + ",plant", "--model", str(model)]
+    assert main(["train", table, "--target", "power", *more]) == 130
+    assert f"{model} has the 3 rounds done" in capsys.readouterr().err
+    assert load_model(model).n_estimators_ == 3
+
+
+# --- settings ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["settings.toml", "settings.json"])
+def test_settings_of_a_file_and_the_command_line_wins(name: str, tmp_path: Path) -> None:
+    table = write(ROWS, tmp_path / "table.csv")
+    told = {
+        "table": table,
+        "target": ["power", "cost"],
+        "ignore": ignoring("power", "cost"),
+        "categorical": ["plant"],
+        "valid-fraction": 0.5,
+        "threads": 1,
+        "seed": 1,
+        "param": {"n_estimators": 50, "max_depth": "none", "max_leaves": 4, "eval_metric": ["rmse", "mae"]},
+    }
+    if name.endswith(".json"):
+        text = json.dumps(told)
+    else:
+        flat = {key: value for key, value in told.items() if key != "param"}
+        words = [f"{key} = {json.dumps(value)}" for key, value in flat.items()]
+        text = "\n".join([*words, "[param]", *(f"{k} = {json.dumps(v)}" for k, v in told["param"].items())])
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    trained(["--config", str(tmp_path / name), "--seed", "4", "--valid", table], tmp_path)
+    params = load_model(tmp_path / "cli.polyleaf").get_params()
+    wanted = {"n_estimators": 6, "max_depth": None, "max_leaves": 4, "random_state": 4, "n_jobs": 1}
+    assert {key: params[key] for key in wanted} == wanted
+    assert params["eval_metric"] == ["rmse", "mae"]
+    assert params["categorical_features"] == ["plant"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("max_depth = 3", "'max_depth' is no setting; parameters stand below 'param'"),
+        ("colour = 3", "'colour' is no setting; there are table"),
+        ("target = 3", "target must be names of columns; got 3"),
+        ("task = 'numbers'", "task must be one of regression, classes, labels, mixed; got 'numbers'"),
+        ("model = 3", "model must be text; got 3"),
+        ("param = 3", "param must be names and values; got 3"),
+        ("target = ", "this is no TOML"),
+        ("seed = 3\n[param]\nrandom_state = 3", "'seed' and the parameter random_state are the same"),
+    ],
+)
+def test_wrong_settings_name_their_file(text: str, said: str, tmp_path: Path, capsys: Errors) -> None:
+    (tmp_path / "settings.toml").write_text(text, encoding="utf-8")
+    assert main(["train", "--config", str(tmp_path / "settings.toml")]) == 2
+    error = capsys.readouterr().err
+    assert "settings.toml" in error
+    assert said in error
+
+
+# --- errors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        (["--target", "powr"], 1, "table.csv: no column 'powr', named as target; it has 'speed', 'load'"),
+        (["--target", "power", "--weight", "wait"], 1, "table.csv: no column 'wait', named as weight"),
+        (["--target", "power", "--ignore", "x,y"], 1, "table.csv: no columns 'x', 'y', named in ignore"),
+        (["--target", "power"], 1, "table.csv: column 'plant' holds no numbers"),
+        (["--target", "grade", "--task", "regression"], 1, "table.csv: column 'grade' holds text"),
+        (["--target", "power", "--categorical", "power"], 2, "column 'power' is no feature"),
+        (["--target", "power", "--weight", "power"], 2, "column 'power' is named twice"),
+        (["--target", "power", "--categorical", "city"], 1, "table.csv: no column 'city', named in categ"),
+        (["--target", "power", "--param", "max_depth=0"], 2, "max_depth must be int >= 1 or None; got 0"),
+        (["--target", "power", "--param", "max_depth=x"], 2, "max_depth must be int >= 1 or None; got 'x'"),
+        (["--target", "power", "--param", "eta=1"], 2, "'eta' is not a parameter of the regressor; did you"),
+        (["--target", "power", "--param", "max_depth"], 2, "--param max_depth: write it as NAME=VALUE"),
+        (["--target", "power", "--param", "callbacks=x"], 2, "callbacks are objects of Python"),
+        (["--target", "power", "--param", "monotone_constraints={"], 2, "monotone_constraints={: this is no"),
+        (["--target", "power", "--threads", "0"], 2, "n_jobs must be int other than 0, or None; got 0"),
+        (["--target", "power", "--seed", "1", "--param", "random_state=1"], 2, "are the same"),
+        (["--target", "power", "--valid-fraction", "1"], 2, "valid_fraction must be a finite float in (0, 1)"),
+        (["--target", "power,cost", "--task", "classes"], 2, "--task classes with 2 targets"),
+        (["--target", "fast", "--task", "labels"], 2, "--task labels with 1 targets: use --task classes"),
+        (["--target", "power", "--valid", "none.csv"], 1, "none.csv: there is no such file"),
+        (["--target", "power", "--config", "none.toml"], 1, "none.toml: No such file"),
+        ([], 2, "--target is missing"),
+        (["--target", "power", "--param", "early_stopping_rounds=3"], 1, "early_stopping_rounds"),
+    ],
+)
+def test_errors_are_one_line_before_work(
+    options: list[str], status: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(ROWS.drop(columns="id"), Path("table.csv"))
+    assert main(["train", "table.csv", "--model", "m.polyleaf", *options]) == status
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not Path("m.polyleaf").exists()
+
+
+def test_errors_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(ROWS, Path("table.csv"))
+    Path("empty.csv").write_text("", encoding="utf-8")
+    Path("broken.parquet").write_text("x", encoding="utf-8")
+
+    def said(table: str, *more: str) -> str:
+        assert main(["train", table, "--target", "power", *more]) in (1, 2)
+        return capsys.readouterr().err
+
+    model = ["--model", "m.polyleaf"]
+    assert "empty.csv: No columns" in said("empty.csv", *model)
+    assert "'broken.parquet' cannot be read as Parquet" in said("broken.parquet", *model)
+    assert "no Parquet file 'none.parquet'" in said("none.parquet", *model)
+    assert "table.dat: its name ends in neither .csv nor .parquet" in said("table.dat", *model)
+    assert "there is no folder" in said("table.csv", "--model", "none/m.polyleaf")
+    assert "which it would replace" in said("table.csv", "--model", "./table.csv")
+    without(monkeypatch, "pandas", "polars")
+    assert "table.csv: reading CSV needs pandas or polars" in said("table.csv", *model)
+
+
+def test_errors_in_the_table_to_measure_on_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(ROWS[["speed", "load", "power"]], Path("table.csv"))
+    write(ROWS[["speed", "power"]], Path("narrow.csv"))
+    write(ROWS[["speed", "load", "power"]].assign(load="x"), Path("text.csv"))
+    arguments = ["train", "table.csv", "--target", "power", "--model", "m.polyleaf", "--valid"]
+    assert main([*arguments, "narrow.csv"]) == 1
+    assert "narrow.csv: no column 'load', which table.csv has" in capsys.readouterr().err
+    assert main([*arguments, "text.csv"]) == 1
+    error = capsys.readouterr().err
+    assert "text.csv" in error
+    assert "'load'" in error
+    assert "table.csv" not in error
+    assert main([*arguments, "text.csv", "--traceback"]) == 1
+    assert "Traceback" in capsys.readouterr().err
