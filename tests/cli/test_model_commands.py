@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from plant_table import FEATURES, plant_rows
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
 from polyleaf.cli import info
-from polyleaf.cli.main import main
+from polyleaf.cli.main import _parser, main
 from polyleaf.params.table import parameters_of
 
 pytestmark = pytest.mark.cpu_only("words of the command line")
@@ -126,7 +128,11 @@ def test_help_has_examples_that_exist(command: str, capsys: Output) -> None:
         main([command, "--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
-    assert "examples:" in text
+    commands = re.findall(r"^  polyleaf (.+?)$", text.replace("\\\n", " "), flags=re.MULTILINE)
+    examples = [shlex.split(line.partition(" > ")[0]) for line in commands]
+    assert examples
+    for words in examples:
+        assert vars(_parser().parse_args(words))["command"] == command
     assert all(len(line) <= 110 for line in text.splitlines())
     with pytest.raises(SystemExit) as ended:
         main([command, "--no-such-option"])

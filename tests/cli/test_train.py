@@ -144,7 +144,9 @@ def test_share_of_parquet_rows(tmp_path: Path) -> None:
 def test_polars_reads_csv_where_there_is_no_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(ROWS, tmp_path / "table.csv")
     without(monkeypatch, "pandas")
-    own = trained([path, "--target", "power,cost", "--ignore", ignoring("power", "cost") + ",plant"], tmp_path)
+    own = trained(
+        [path, "--target", "power,cost", "--ignore", ignoring("power", "cost") + ",plant"], tmp_path
+    )
     frame = pl.read_csv(path)
     there = PolyleafRegressor(**SMALL).fit(frame[FEATURES[:2]], frame[["power", "cost"]])
     assert own == saved(there, tmp_path)
@@ -188,7 +190,7 @@ def test_what_is_learnt_is_said(table: str, targets: str, said: str, tmp_path: P
     model = load_model(path)
     for metric, value in model.best_score_["validation_0"].items():
         assert f"{metric}: {value:.6g}" in lines
-    assert lines[-1] == f"model: {path} ({Path(path).stat().st_size:,} bytes)"
+    assert lines[-1] == f"model: {path} ({round(Path(path).stat().st_size / 1024)} KiB)"
 
 
 def test_bar_is_drawn_on_a_terminal_and_not_kept(
@@ -295,7 +297,11 @@ def test_wrong_settings_name_their_file(text: str, said: str, tmp_path: Path, ca
         (["--target", "power", "--param", "monotone_constraints={"], 2, "monotone_constraints={: this is no"),
         (["--target", "power", "--threads", "0"], 2, "n_jobs must be int other than 0, or None; got 0"),
         (["--target", "power", "--seed", "1", "--param", "random_state=1"], 2, "are the same"),
-        (["--target", "power", "--valid-fraction", "1"], 2, "valid_fraction must be a finite float in (0, 1)"),
+        (
+            ["--target", "power", "--valid-fraction", "1"],
+            2,
+            "valid_fraction must be a finite float in (0, 1)",
+        ),
         (["--target", "power,cost", "--task", "classes"], 2, "--task classes with 2 targets"),
         (["--target", "fast", "--task", "labels"], 2, "--task labels with 1 targets: use --task classes"),
         (["--target", "power", "--valid", "none.csv"], 1, "none.csv: there is no such file"),
@@ -305,7 +311,12 @@ def test_wrong_settings_name_their_file(text: str, said: str, tmp_path: Path, ca
     ],
 )
 def test_errors_are_one_line_before_work(
-    options: list[str], status: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors
+    options: list[str],
+    status: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Errors,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(ROWS.drop(columns="id"), Path("table.csv"))

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from polyleaf.cli.model_files import feature_labels, open_model
+from polyleaf.cli.model_files import feature_labels, file_size, open_model
 from polyleaf.params.table import parameters_of
-from polyleaf.params.wording import some_of
+from polyleaf.params.wording import shown, some_of
 
 SUMMARY = "say what a model file holds"
 DETAILS = "Say what a model predicts and from what, how large it is, and how it was trained."
@@ -33,8 +33,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts, indent=2, default=_plain))
         return 0
-    for name, value in facts.items():
-        print(f"{name.replace('_', ' '):<12}  {_shown(value)}")
+    lines = {name: _shown(value) for name, value in facts.items()}
+    given = (f"{name}={shown(value):.80}" for name, value in facts["parameters"].items())
+    lines |= {"parameters": ", ".join(given) or "-", "bytes": file_size(options.model)}
+    for name, line in lines.items():
+        print(f"{name.replace('_', ' '):<12}  {line}")
     return 0
 
 

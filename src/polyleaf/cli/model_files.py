@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from polyleaf.cli.failures import naming
@@ -17,3 +18,8 @@ def open_model(path: str) -> Any:
 def feature_labels(model: Any) -> list[str]:
     """Return what the features of a model are called: by their names, or by their numbers."""
     return [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
+
+
+def file_size(path: str) -> str:
+    """Return the size of a file in words."""
+    return f"{max(1, round(os.path.getsize(path) / 1024)):,} KiB"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from polyleaf.cli.failures import Failure, UsageError, naming, say
 from polyleaf.cli.input_tables import InputTable, Rows, open_table
+from polyleaf.cli.model_files import file_size
 from polyleaf.cli.parameter_text import read_parameters
 from polyleaf.cli.table_paths import FORMATS, STANDARD, same_file
 from polyleaf.cli.task import TASKS, Task, choose_task, target_groups
@@ -233,4 +233,4 @@ def _results(model: Any, settings: TrainSettings) -> list[str]:
     lines = [f"rounds: {model.n_estimators_}{said}"]
     for metrics in model.best_score_.values():
         lines += [f"{metric}: {value:.6g}" for metric, value in metrics.items()]
-    return [*lines, f"model: {settings.model} ({os.path.getsize(settings.model):,} bytes)"]
+    return [*lines, f"model: {settings.model} ({file_size(settings.model)})"]
