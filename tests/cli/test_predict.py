@@ -180,7 +180,7 @@ def test_a_table_without_rows(models: Path, tmp_path: Path, capsys: Errors) -> N
         ("numbers", ["--proba"], 2, "--proba: MODELS/numbers predicts numbers"),
         ("numbers", ["--top-k", "1"], 2, "--top-k: MODELS/numbers has no classes or labels"),
         ("classes", ["--top-k", "4"], 2, "--top-k must be int in [1, 3]; got 4"),
-        ("classes", ["--threads", "0"], 1, "n_jobs must be int other than 0"),
+        ("classes", ["--threads", "0"], 2, "n_jobs must be int other than 0"),
         ("none", [], 1, "MODELS/none"),
         ("classes", ["--out", "new.csv"], 2, "--out new.csv is new.csv, which it would replace"),
         ("classes", ["--out", "none/out.csv"], 1, "none/out.csv: there is no folder"),

@@ -75,8 +75,20 @@ def test_file_is_that_of_python(
 ) -> None:
     targets = [y] if isinstance(y, str) else y
     own = trained(
-        [table, "--target", ",".join(targets), "--ignore", ignoring(*targets, "hours"), *options]
-        + ["--categorical", "plant", "--weight", "hours", "--seed", "3"],
+        [
+            table,
+            "--target",
+            ",".join(targets),
+            "--ignore",
+            ignoring(*targets, "hours"),
+            *options,
+            "--categorical",
+            "plant",
+            "--weight",
+            "hours",
+            "--seed",
+            "3",
+        ],
         tmp_path,
     )
     there = fitted(model(**SMALL, categorical_features=["plant"], random_state=3), table, y, "hours")
@@ -100,8 +112,21 @@ def test_table_to_measure_on(table: str, tmp_path: Path) -> None:
     other["plant"] = np.where(other["plant"] == "north", "2", other["plant"])
     valid = write(other[other.columns[::-1]], tmp_path / ("valid" + Path(table).suffix))
     own = trained(
-        [table, "--target", "power", "--ignore", ignoring("power", "hours"), "--categorical", "plant"]
-        + ["--valid", valid, "--weight", "hours", "--param", "early_stopping_rounds=2"],
+        [
+            table,
+            "--target",
+            "power",
+            "--ignore",
+            ignoring("power", "hours"),
+            "--categorical",
+            "plant",
+            "--valid",
+            valid,
+            "--weight",
+            "hours",
+            "--param",
+            "early_stopping_rounds=2",
+        ],
         tmp_path,
     )
     frame = ROWS if table.endswith(".parquet") else pd.read_csv(table)
@@ -121,8 +146,19 @@ def test_table_to_measure_on(table: str, tmp_path: Path) -> None:
 def test_share_of_the_rows_to_measure_on(tmp_path: Path) -> None:
     path = write(ROWS, tmp_path / "table.csv")
     own = trained(
-        [path, "--target", "power", "--ignore", ignoring("power") + ",plant"]
-        + ["--valid-fraction", "0.25", "--seed", "5", "--param", "subsample=0.7"],
+        [
+            path,
+            "--target",
+            "power",
+            "--ignore",
+            ignoring("power") + ",plant",
+            "--valid-fraction",
+            "0.25",
+            "--seed",
+            "5",
+            "--param",
+            "subsample=0.7",
+        ],
         tmp_path,
     )
     kept, measured = train_test_split(pd.read_csv(path), test_size=0.25, random_state=5)
@@ -134,8 +170,17 @@ def test_share_of_the_rows_to_measure_on(tmp_path: Path) -> None:
 def test_share_of_parquet_rows(tmp_path: Path) -> None:
     path = write(ROWS, tmp_path / "table.parquet")
     trained(
-        [path, "--target", "power", "--ignore", ignoring("power"), "--categorical", "auto"]
-        + ["--valid-fraction", "0.25"],
+        [
+            path,
+            "--target",
+            "power",
+            "--ignore",
+            ignoring("power"),
+            "--categorical",
+            "auto",
+            "--valid-fraction",
+            "0.25",
+        ],
         tmp_path,
     )
     assert list(load_model(tmp_path / "cli.polyleaf").evals_result_) == ["validation_0"]
@@ -300,13 +345,14 @@ def test_wrong_settings_name_their_file(text: str, said: str, tmp_path: Path, ca
         (
             ["--target", "power", "--valid-fraction", "1"],
             2,
-            "valid_fraction must be a finite float in (0, 1)",
+            "valid_fraction must be a finite float in (0",
         ),
         (["--target", "power,cost", "--task", "classes"], 2, "--task classes with 2 targets"),
         (["--target", "fast", "--task", "labels"], 2, "--task labels with 1 targets: use --task classes"),
         (["--target", "power", "--valid", "none.csv"], 1, "none.csv: there is no such file"),
         (["--target", "power", "--config", "none.toml"], 1, "none.toml: No such file"),
         ([], 2, "--target is missing"),
+        (["--target", "power,power"], 2, "column 'power' is named twice, in target and in target"),
         (["--target", "power", "--param", "early_stopping_rounds=3"], 1, "early_stopping_rounds"),
     ],
 )

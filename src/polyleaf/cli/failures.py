@@ -36,7 +36,8 @@ def naming(file: str) -> Iterator[None]:
         words = _words_of(error).removeprefix("X: ")
         if "in categorical_features" in words:
             words += " (On the command line: --categorical.)"
-        raise Failure(words if file in words else f"{file}: {words}") from error
+        is_said = f"{file}:" in words or repr(file) in words
+        raise Failure(words if is_said else f"{file}: {words}") from error
 
 
 def exit_status(command: Callable[[], int], *, with_traceback: bool) -> int:

@@ -12,6 +12,7 @@ from polyleaf.cli.failures import Failure, UsageError, naming, say
 from polyleaf.cli.input_tables import InputTable, open_table
 from polyleaf.cli.model_files import open_model
 from polyleaf.cli.output_tables import written_table
+from polyleaf.cli.parameter_text import read_parameters
 from polyleaf.cli.table_paths import FORMATS, STANDARD, output_format, same_file
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.mixed import PolyleafMixed
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     _check_asked(model, options)
     _check_output(options)
     given = {"device": options.device} | ({} if options.threads is None else {"n_jobs": options.threads})
-    model.set_params(**given)
+    model.set_params(**read_parameters(given, model._kind))
     keep = [name.strip() for name in options.keep.split(",") if name.strip()]
     features = getattr(model, "feature_names_in_", None)
     # Kept columns are written as they were read.

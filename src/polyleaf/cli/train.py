@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from polyleaf.cli.failures import Failure, UsageError, naming, say
+from polyleaf.cli.failures import INTERRUPTED, Failure, UsageError, naming, say
 from polyleaf.cli.input_tables import InputTable, Rows, open_table
 from polyleaf.cli.model_files import file_size
 from polyleaf.cli.parameter_text import read_parameters
@@ -131,10 +131,11 @@ def run(options: argparse.Namespace) -> int:
     try:
         _fit(model, data, table, with_bar)
     except KeyboardInterrupt:
-        if getattr(model, "n_estimators_", 0) > 0:
-            model.save_model(settings.model)
-            say(f"stopped; {settings.model} has the {model.n_estimators_} rounds done")
-        raise
+        if getattr(model, "n_estimators_", 0) == 0:
+            raise
+        model.save_model(settings.model)
+        say(f"stopped; {settings.model} has the {model.n_estimators_} rounds done")
+        return INTERRUPTED
     model.save_model(settings.model)
     for line in _results(model, settings):
         tell(line)

@@ -11,7 +11,7 @@ from typing import Any
 
 from polyleaf.cli.failures import Failure, UsageError
 from polyleaf.cli.parameter_text import is_parameter, split_assignments
-from polyleaf.cli.table_paths import FORMATS, Format
+from polyleaf.cli.table_paths import FORMATS, STANDARD, Format
 from polyleaf.cli.task import TASKS, TaskName
 from polyleaf.params.rules import Real
 
@@ -139,6 +139,8 @@ def _check_type(key: str, value: Any, path: str) -> None:
 def _check(settings: TrainSettings) -> None:
     if settings.valid is not None and settings.valid_fraction is not None:
         raise UsageError("valid and valid_fraction exclude each other")
+    if settings.table == settings.valid == STANDARD:
+        raise UsageError("the table and valid cannot both be standard input")
     if settings.valid_fraction is not None:
         try:
             Real(0, 1, open_low=True, open_high=True).check("valid_fraction", settings.valid_fraction)
