@@ -106,6 +106,20 @@ def test_targets_of_several_kinds(table: str, tmp_path: Path) -> None:
     assert own == saved(there, tmp_path)
 
 
+def test_targets_of_several_kinds_as_said(tmp_path: Path, capsys: Errors) -> None:
+    table = write(ROWS, tmp_path / "table.csv")
+    ignored = ignoring("power", "fast", "late", "cost") + ",plant"
+    kinds = {"power": "huber", "flags": {"kind": "multilabel", "columns": ["fast", "late"]}}
+    asked = ["--param", f"targets={json.dumps(kinds)}", "--ignore", ignored]
+    trained([table, "--target", "power,fast,late", *asked], tmp_path)
+    assert load_model(tmp_path / "cli.polyleaf").get_params()["targets"] == kinds
+    model = ["--model", str(tmp_path / "m")]
+    assert main(["train", table, "--target", "power,fast,late,cost", *asked, *model]) == 2
+    assert "column 'cost' is" in capsys.readouterr().err
+    assert main(["train", table, "--target", "power,fast", *asked, *model]) == 2
+    assert "column 'late' is in targets, and not in target" in capsys.readouterr().err
+
+
 def test_table_to_measure_on(table: str, tmp_path: Path) -> None:
     """Its columns may be in another order, and text that looks like numbers is text there, too."""
     other = plant_rows(60, seed=1)

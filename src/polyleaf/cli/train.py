@@ -15,7 +15,7 @@ from polyleaf.cli.input_tables import InputTable, Rows, open_table
 from polyleaf.cli.model_files import file_size
 from polyleaf.cli.parameter_text import read_parameters
 from polyleaf.cli.table_paths import FORMATS, STANDARD, same_file
-from polyleaf.cli.task import TASKS, Task, choose_task, target_groups
+from polyleaf.cli.task import TASKS, Task, TaskName, choose_task, target_groups
 from polyleaf.cli.train_settings import TrainSettings, train_settings
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.mixed import PolyleafMixed
@@ -23,6 +23,7 @@ from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.files.written_file import checked_target
 from polyleaf.params.documented import parameters_section
 from polyleaf.params.table import EstimatorKind
+from polyleaf.params.target_specs import read_specs
 from polyleaf.params.wording import some_of
 from polyleaf.training.progress import ProgressBar
 
@@ -117,7 +118,8 @@ def run(options: argparse.Namespace) -> int:
     table.require(settings.target, "named as target")
     table.require([] if settings.weight is None else [settings.weight], "named as weight")
     table.require(settings.ignore, "named in ignore")
-    task = choose_task(settings.task, table, settings.target)
+    asked: TaskName | None = "mixed" if "targets" in settings.param else None
+    task = choose_task(settings.task or asked, table, settings.target)
     model = _estimator(settings, task, table)
     data = _data(settings, task, table, model.random_state)
 
@@ -157,6 +159,11 @@ def _estimator(settings: TrainSettings, task: Task, table: InputTable) -> Any:
     if task.name == "mixed" and "targets" not in given:
         given["targets"] = target_groups(table, settings.target)
     params = read_parameters(given, task.kind)
+    if task.name == "mixed":
+        grouped = {column for spec in read_specs(params["targets"]) for column in spec.columns}
+        for column in grouped.symmetric_difference(settings.target):
+            where = "targets, and not in target" if column in grouped else "target, and not in targets"
+            raise UsageError(f"column {column!r} is in {where}")
     for name in _named(params.get("categorical_features")):
         if name in settings.target or name == settings.weight or name in settings.ignore:
             raise UsageError(f"categorical: column {name!r} is no feature")
