@@ -318,6 +318,7 @@ def test_settings_of_a_file_and_the_command_line_wins(name: str, tmp_path: Path)
         ("model = 3", "model must be text; got 3"),
         ("param = 3", "param must be names and values; got 3"),
         ("target = ", "this is no TOML"),
+        ("valid = 'a.csv'\nvalid-fraction = 0.5", "give valid or valid_fraction, one of them"),
         ("seed = 3\n[param]\nrandom_state = 3", "'seed' and the parameter random_state are the same"),
     ],
 )

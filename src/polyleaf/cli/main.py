@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=_help,
     )
-    parser.add_argument("--version", action="version", version=f"polyleaf {version('polyleaf')}")
+    parser.add_argument("-V", "--version", action="version", version=f"polyleaf {version('polyleaf')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in _COMMANDS.items():
         command = commands.add_parser(

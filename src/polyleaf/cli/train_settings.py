@@ -121,6 +121,8 @@ def _read_file(path: str) -> dict[str, Any]:
             raise UsageError(f"{path}: {key!r} is no setting; {hint}")
         _check_type(name, value, path)
         found[name] = value
+    if "valid" in found and "valid_fraction" in found:  # the parser of the command line looks at its own
+        raise UsageError(f"{path}: give valid or valid_fraction, one of them")
     return found
 
 
@@ -137,8 +139,6 @@ def _check_type(key: str, value: Any, path: str) -> None:
 
 
 def _check(settings: TrainSettings) -> None:
-    if settings.valid is not None and settings.valid_fraction is not None:
-        raise UsageError("valid and valid_fraction exclude each other")
     if settings.table == settings.valid == STANDARD:
         raise UsageError("the table and valid cannot both be standard input")
     if settings.valid_fraction is not None:
