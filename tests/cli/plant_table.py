@@ -1,4 +1,4 @@
-"""A small table with all that targets and features can be, as files."""
+"""A small table with all that targets and features can be, as files; and who reads them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
+
+from polyleaf.cli import csv_files
 
 FEATURES = ["speed", "load", "plant"]
 
@@ -40,3 +43,9 @@ def write(table: pd.DataFrame, path: Path) -> str:
     else:
         table.to_parquet(path)
     return str(path)
+
+
+def without_packages(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    """Have CSV read as if these were not installed."""
+    found = csv_files.find_spec
+    monkeypatch.setattr(csv_files, "find_spec", lambda name: None if name in packages else found(name))

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from plant_table import FEATURES, plant_rows, write
+from plant_table import FEATURES, plant_rows, without_packages, write
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
-from polyleaf.cli import csv_files
 from polyleaf.cli.main import main
 from polyleaf.data import parquet_source
 
@@ -110,8 +109,7 @@ def test_polars_reads_what_is_to_be_predicted(
     path = write(NEW, tmp_path / "new.csv")
     arguments = ["predict", path, "--model", str(models / "mixed"), "--keep", "id,load"]
     assert main([*arguments, "--out", str(tmp_path / "pandas.csv"), "--proba"]) == 0
-    found = csv_files.find_spec
-    monkeypatch.setattr(csv_files, "find_spec", lambda name: None if name == "pandas" else found(name))
+    without_packages(monkeypatch, "pandas")
     assert main([*arguments, "--out", str(tmp_path / "polars.csv"), "--proba"]) == 0
     assert (tmp_path / "polars.csv").read_text() == (tmp_path / "pandas.csv").read_text()
 
