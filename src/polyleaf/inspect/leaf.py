@@ -14,7 +14,7 @@ _HOW_MANY_TO_NAME = 8
 
 
 @dataclass(frozen=True)
-class Condition:
+class SplitCondition:
     """What a split on the way to a leaf asks of a row.
 
     Attributes
@@ -66,7 +66,7 @@ class Leaf:
         How many training rows it had.
     cover : float
         The sum of their weights.
-    path : tuple of Condition
+    path : tuple of SplitCondition
         What its rows have in common, from the root on.
     """
 
@@ -76,7 +76,7 @@ class Leaf:
     values: dict[str, float]
     count: int
     cover: float
-    path: tuple[Condition, ...]
+    path: tuple[SplitCondition, ...]
 
     def __str__(self) -> str:
         """Return the path and the first values, as one would write them."""
@@ -118,19 +118,19 @@ def leaf_of(trees: NamedTrees, tree: int, node: int) -> Leaf:
     )
 
 
-def _path(trees: NamedTrees, begin: int, node: int) -> tuple[Condition, ...]:
+def _path(trees: NamedTrees, begin: int, node: int) -> tuple[SplitCondition, ...]:
     """Return the conditions from the root of the tree that begins here to a node of it."""
-    path: list[Condition] = []
+    path: list[SplitCondition] = []
     while (above := int(trees.parent[begin + node])) >= 0:
         path.append(_condition(trees, begin + above, goes_left=node == trees.forest.left[begin + above]))
         node = above
     return tuple(reversed(path))
 
 
-def _condition(trees: NamedTrees, node: int, *, goes_left: bool) -> Condition:
+def _condition(trees: NamedTrees, node: int, *, goes_left: bool) -> SplitCondition:
     by_category = trees.splits_by_categories(node)
     left, right = trees.categories(node) if by_category else ([], [])
-    return Condition(
+    return SplitCondition(
         feature=trees.features[int(trees.forest.feature[node])],
         side="left" if goes_left else "right",
         threshold=None if by_category else float(trees.forest.threshold[node]),
