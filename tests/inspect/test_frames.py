@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from polyleaf import PolyleafRegressor
+from polyleaf.inspect import frames
 from training_cases import CASES, X
 
 
@@ -141,10 +142,17 @@ def test_bad_input_is_named(houses: Any, options: dict[str, Any], error: type[Ex
 
 
 def test_a_library_that_is_not_installed(houses: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    absent = {"pandas"}
+
+    def imported(name: str) -> Any:
+        if name in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return importlib.import_module(name)
+
+    monkeypatch.setattr(frames, "import_module", imported)
     assert type(houses[0].to_frame()).__module__.startswith("polars")
     with pytest.raises(ImportError, match="needs pandas, which is not installed: pip install pandas"):
         houses[0].to_frame(library="pandas")
-    monkeypatch.setitem(sys.modules, "polars", None)
+    absent.add("polars")
     with pytest.raises(ImportError, match="needs pandas or polars"):
         houses[0].importance()

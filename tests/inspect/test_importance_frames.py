@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import scipy.sparse
 from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
@@ -65,8 +66,6 @@ def test_the_seed_and_nothing_else_decides(houses: Any) -> None:
     assert first.equals(found(3, n_jobs=2))
     assert first.equals(found(np.random.RandomState(3)))
     assert not first.equals(found(4))
-    import polars
-
     assert first.equals(found(3, polars.from_pandas(table)))
 
 
