@@ -156,3 +156,35 @@ def test_a_library_that_is_not_installed(houses: Any, monkeypatch: pytest.Monkey
     absent.add("polars")
     with pytest.raises(ImportError, match="needs pandas or polars"):
         houses[0].importance()
+
+
+def test_what_does_not_fit_is_refused_before_it_is_made(houses: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = houses[0]
+    monkeypatch.setattr(frames, "available", lambda: 200)
+    with pytest.raises(
+        MemoryError, match=r"nodes with columns for 2 outputs would take .* take fewer outputs"
+    ):
+        model.to_frame()
+    with pytest.raises(MemoryError, match="importance of 2 features for 2 outputs"):
+        model.importance(per_output=True)
+    assert len(model.to_frame(values="list")) == len(model._forest.left)
+    monkeypatch.setattr(frames, "available", lambda: None)
+    assert len(model.to_frame()) == len(model._forest.left)
+
+
+def test_a_model_that_was_interrupted_in_its_first_round() -> None:
+    class Interrupt:
+        def before_round(self, state: Any) -> None:
+            raise KeyboardInterrupt
+
+    case = CASES["regression"]
+    model = case.make(n_estimators=3, callbacks=[Interrupt()])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, case.y, eval_set=(X, case.y))
+    assert len(model.to_frame()) == 0
+    assert model.to_dict()["trees"] == []
+    assert model[:].n_estimators_ == model[:5].n_estimators_ == 0
+    assert model.importance()["importance"].tolist() == [0] * 6
+    assert model.importance("permutation", True, X=X, y=case.y)["importance"].tolist() == [0] * 18
+    np.testing.assert_array_equal(model[:].predict(X), model.predict(X))
+    assert model.best_score_ == {"validation_0": {}}

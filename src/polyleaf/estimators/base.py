@@ -356,7 +356,7 @@ class BasePolyleaf(Inspecting, BaseEstimator):  # type: ignore[misc]
         -------
         int32 ndarray of shape (n_rows, n_trees); None with `out`
             Node numbers within each tree. A round has one tree, or one per output, in the order of the
-            outputs, with ``multi_strategy="one_output_per_tree"``.
+            outputs, with ``multi_strategy="one_output_per_tree"``. `get_leaf` says what a leaf holds.
         """
         if out is not None or source_kind(X) is not None:
             self._check_out(out)

@@ -15,7 +15,7 @@ from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.sources import source_kind
-from polyleaf.inspect.frames import frame_library, make_frame
+from polyleaf.inspect.frames import frame_library, make_frame, refuse_too_large
 from polyleaf.inspect.importance_columns import importance_columns
 from polyleaf.inspect.leaf import Leaf, leaf_of
 from polyleaf.inspect.named_trees import NamedTrees
@@ -109,6 +109,8 @@ class Inspecting:
         ------
         ImportError
             When the library is not installed.
+        MemoryError
+            When columns of so many outputs would not fit into memory.
         """
         self._check_is_fitted()
         Choice(("columns", "list")).check("values", values)
@@ -206,6 +208,8 @@ class Inspecting:
         ------
         ValueError
             When the outputs' shares of the gain are not known (see `get_importance`).
+        MemoryError
+            When a row for each feature and output would not fit into memory.
         """
         self._check_is_fitted()
         tree_kinds = parameters_of(self._kind)["importance_type"].rule.options  # type: ignore[attr-defined]
@@ -216,6 +220,11 @@ class Inspecting:
         Seed().check("random_state", random_state)
         frames = frame_library(library)
         names = NamedTrees(self._fitted())
+        if per_output:
+            cells = len(names.features) * len(names.outputs)
+            what = f"importance of {len(names.features):,} features for {len(names.outputs):,} outputs"
+            numbers_of_cell = 6 + (n_repeats if kind == _PERMUTATION else 1)
+            refuse_too_large(8 * cells * int(numbers_of_cell), what, "do without per_output")
         if kind == _PERMUTATION:
             score = self._loss_of(X, y, sample_weight, scoring, per_output)
             seed = int(check_random_state(random_state).randint(2**31))

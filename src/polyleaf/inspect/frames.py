@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.data.memory import available, in_words
 from polyleaf.params.rules import Choice
 
 LIBRARIES = ("pandas", "polars")
@@ -43,6 +44,15 @@ def frame_library(library: object) -> Any:
     raise ImportError(
         f"a data frame needs {' or '.join(asked)}, which is not installed: pip install {asked[0]}."
     ) from missing
+
+
+def refuse_too_large(n_bytes: int, what: str, remedy: str) -> None:
+    """Raise MemoryError where a frame of this size, and what it is made of, would not fit into memory."""
+    free = available()
+    if free is not None and 2 * n_bytes > free:
+        raise MemoryError(
+            f"{what} would take {in_words(2 * n_bytes)} of memory, and {in_words(free)} are free; {remedy}."
+        )
 
 
 def make_frame(columns: Mapping[str, Column], library: Any) -> Any:

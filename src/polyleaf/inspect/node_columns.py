@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
-from polyleaf.inspect.frames import Column, ListColumn, TextColumn
+from polyleaf.inspect.frames import Column, ListColumn, TextColumn, refuse_too_large
 from polyleaf.inspect.named_trees import NamedTrees
 
 
@@ -23,9 +23,18 @@ def node_columns(trees: NamedTrees, values: str, outputs: Sequence[int]) -> dict
         Whether the values of leaves are a column for each output, or lists.
     outputs : sequence of int
         Which outputs, by their places in the order of y.
+
+    Raises
+    ------
+    MemoryError
+        When the columns of values would not fit into memory.
     """
     forest = trees.forest
     leaf = forest.left < 0
+    if values == "columns":
+        what = f"{len(leaf):,} nodes with columns for {len(outputs):,} outputs"
+        remedy = 'take fewer outputs or rounds, or values="list", which holds what leaves store'
+        refuse_too_large(8 * len(leaf) * len(outputs), what, remedy)
     by_category = np.diff(forest.category_begin) > 0
     categories = ListColumn([None] * len(leaf))
     for node in np.flatnonzero(by_category).tolist():
