@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from polyleaf import PolyleafRegressor
+from polyleaf import PolyleafMixed, PolyleafRegressor
 from training_cases import CASES, X
 
 
@@ -65,9 +65,24 @@ def test_it_reads_as_a_line() -> None:
     there, gone = model.apply(np.array([[1.0], [np.nan]]))[:, 0]
     assert str(model.get_leaf(0, gone)) == f"tree 0, leaf {gone} (20 rows): x0 is missing -> gone: +0.5"
     assert str(model.get_leaf(0, there).path[0]) == "x0 is not missing"
+    text = pd.DataFrame({"fuel": ["gas", None] * 20})
+    by_category = PolyleafRegressor(n_estimators=1, min_samples_leaf=1, categorical_features="auto")
+    by_category.fit(text, text["fuel"].isna().astype(float))
+    conditions = {str(by_category.get_leaf(0, node).path[0]) for node in by_category.apply(text)[:2, 0]}
+    assert conditions == {"fuel in {'gas'}", "fuel is missing"}
     root = PolyleafRegressor(n_estimators=1).fit(np.zeros((30, 1)), np.arange(30.0)).get_leaf(0, 0)
     assert root.path == ()
     assert "all rows" in str(root)
+
+
+def test_outputs_of_the_same_name_are_told_apart() -> None:
+    x = np.linspace(0, 1, 90)[:, np.newaxis]
+    y = {"kind": np.repeat(["a", "b", "c"], 30), "kind=b": x[:, 0]}
+    model = PolyleafMixed({"kind": "multiclass", "kind=b": "regression"}, n_estimators=2).fit(x, y)
+    names = ["kind=a", "kind=b (1)", "kind=c", "kind=b (3)"]
+    assert list(model.get_leaf(0, model.apply(x)[0, 0]).values) == names
+    assert model.to_dict()["outputs"] == names
+    assert [name for name in model.to_frame().columns if "value" in name] == [f"value_{one}" for one in names]
 
 
 @pytest.mark.parametrize(

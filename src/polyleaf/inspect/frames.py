@@ -56,15 +56,13 @@ def refuse_too_large(n_bytes: int, what: str, remedy: str) -> None:
 
 
 def make_frame(columns: Mapping[str, Column], library: Any) -> Any:
-    """Return a frame of the library, with null (of pandas' floats and lists: NaN and None) in gaps."""
+    """Return a frame of the library. Gaps are null; in pandas' floats NaN, in its text and lists None."""
     make = _pandas_column if library.__name__ == "pandas" else _polars_column
     return library.DataFrame({name: make(library, column) for name, column in columns.items()})
 
 
 def _pandas_column(pandas: Any, column: Column) -> Any:
-    if isinstance(column, TextColumn):
-        return pandas.array(list(column), dtype="string")
-    if isinstance(column, ListColumn):
+    if isinstance(column, TextColumn | ListColumn):
         return pandas.Series(list(column), dtype=object)
     if isinstance(column, np.ma.MaskedArray):
         return pandas.arrays.IntegerArray(column.data.astype(np.int64), np.ma.getmaskarray(column))

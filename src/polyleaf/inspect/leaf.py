@@ -39,6 +39,8 @@ class SplitCondition:
 
     def __str__(self) -> str:
         """Return it as one would write it: "age <= 3.5", "colour in {'blue', 'red'} or missing"."""
+        if self.categories == () and self.missing:
+            return f"{self.feature} is missing"
         if self.categories is not None:
             named = [repr(value) for value in self.categories[:_HOW_MANY_TO_NAME]]
             more = len(self.categories) - len(named)
@@ -114,15 +116,18 @@ def leaf_of(trees: NamedTrees, tree: int, node: int) -> Leaf:
         values={trees.outputs[j]: value for j, value in zip(places.tolist(), values.tolist(), strict=True)},
         count=int(forest.count[place]),
         cover=float(forest.cover[place]),
-        path=_path(trees, begin, node),
+        path=_path(trees, begin, end, node),
     )
 
 
-def _path(trees: NamedTrees, begin: int, node: int) -> tuple[SplitCondition, ...]:
-    """Return the conditions from the root of the tree that begins here to a node of it."""
+def _path(trees: NamedTrees, begin: int, end: int, node: int) -> tuple[SplitCondition, ...]:
+    """Return the conditions from the root of a tree, whose nodes are these, to a node of it."""
+    left = trees.forest.left[begin:end]
     path: list[SplitCondition] = []
-    while (above := int(trees.parent[begin + node])) >= 0:
-        path.append(_condition(trees, begin + above, goes_left=node == trees.forest.left[begin + above]))
+    # Children stand side by side, after their parent. A forged file may have nodes that nothing leads to.
+    while node > 0 and len(found := np.flatnonzero((left == node) | ((left == node - 1) & (left >= 0)))) > 0:
+        above = int(found[0])
+        path.append(_condition(trees, begin + above, goes_left=node == left[above]))
         node = above
     return tuple(reversed(path))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,8 +41,10 @@ class NamedTrees:
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """Names of the outputs, in the order of y."""
-        return self.model.coding.columns_of_outputs()
+        """Names of the outputs, in the order of y; two of the same name have their places behind it."""
+        names = self.model.coding.columns_of_outputs()
+        often = {name for name, times in Counter(names).items() if times > 1}
+        return tuple(f"{name} ({j})" if name in often else name for j, name in enumerate(names))
 
     @cached_property
     def place(self) -> npt.NDArray[np.intp]:
@@ -101,7 +104,8 @@ class NamedTrees:
 
     def leaf(self, node: int) -> tuple[npt.NDArray[np.intp], FloatArray]:
         """Return the outputs (in the order of y) and the values of a leaf, counted in the forest."""
-        forest, tree = self.forest, int(self.tree[node])
+        forest = self.forest
+        tree = int(np.searchsorted(forest.node_begin, node, side="right")) - 1
         begin, width = int(forest.value_begin[node]), int(forest.tree_width[tree])
         if len(forest.value_output) > 0:
             outputs = forest.value_output[begin : begin + width]
