@@ -21,17 +21,19 @@ def holds(condition: Any, value: Any) -> bool:
     return bool((value <= condition.threshold) == (condition.side == "left"))
 
 
-def test_rows_of_a_leaf_fulfil_its_path_and_no_others() -> None:
+@pytest.mark.parametrize(("with_missing", "side"), [(0.0, "right"), (-2.0, "left")])
+def test_rows_of_a_leaf_fulfil_its_path_and_no_others(with_missing: float, side: str) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"area": rng.normal(size=200), "heating": rng.choice(["gas", "oil", "pump"], 200)})
     table.loc[:30, "area"] = np.nan
     table.loc[150:170, "heating"] = None
-    y = pd.DataFrame({"a": table["area"].fillna(2.0), "b": (table["heating"] == "oil") * 2.0})
+    y = pd.DataFrame({"a": table["area"].fillna(2.0), "b": -2.0 * (table["heating"] == "oil")})
+    y.loc[table["heating"].isna(), "b"] = with_missing
     model = PolyleafRegressor(
         n_estimators=3, max_depth=4, min_samples_leaf=4, categorical_features="auto"
     ).fit(table, y)
     reached = model.apply(table)
-    kinds = set()
+    met = set()
     for tree in range(3):
         for node in np.unique(reached[:, tree]):
             leaf = model.get_leaf(tree, node)
@@ -39,8 +41,11 @@ def test_rows_of_a_leaf_fulfil_its_path_and_no_others() -> None:
             np.testing.assert_array_equal(inside, reached[:, tree] == node)
             assert (leaf.tree, leaf.round, leaf.node) == (tree, tree, node)
             assert leaf.count == sum(inside) == leaf.cover
-            kinds |= {(one.categories is None, one.missing) for one in leaf.path}
-    assert len(kinds) == 4
+            met |= {(one.feature, one.side, one.missing) for one in leaf.path}
+    # Missing values on either side of splits by categories, and some splits by numbers.
+    other = {"left": "right", "right": "left"}[side]
+    assert met >= {("heating", side, True), ("heating", other, False)}
+    assert {missing for feature, _, missing in met if feature == "area"} == {True, False}
 
 
 @pytest.mark.parametrize(
