@@ -28,6 +28,7 @@ class PythonPeers : public Peers {
 
   std::int32_t* parts(std::size_t n) override {
     nb::gil_scoped_acquire acquire;
+    memory_ = {};  // given back first
     memory_ = nb::cast<OutVector<std::int32_t>>(peers_.attr("memory")(n));
     expect(memory_.shape(0) >= n, "peers: memory for all parts");
     expect(reinterpret_cast<std::uintptr_t>(memory_.data()) % 64 == 0, "peers: memory where whole vectors begin");

@@ -94,6 +94,12 @@ ARRAYS = {
 }
 
 
+def test_chunks_of_other_lengths_than_dask_says(pair):
+    fewer = [table.map_blocks(lambda block: block[:9], dtype=float) for table in (array(X, 10), array(Y, 10))]
+    with pytest.raises(ValueError, match=r"partition \d+ of X has 10 rows, says Dask, and 9 rows of X"):
+        DaskPolyleafRegressor(**COMMON).fit(*fewer)
+
+
 def test_histograms_that_are_sent(pair, tmp_path):
     """As between machines."""
     given = ARRAYS["mixed chunks"][:2]

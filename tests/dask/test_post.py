@@ -30,8 +30,13 @@ class Pipe:
     async def send(self, message):
         await asyncio.sleep(0)
         self.left -= 1
-        if self.left < 0:  # nobody says so to the sender
-            self.refusals.put_nowait(None)
+        if self.left < 0 and self.network.stream_error is not None:
+            raise self.network.stream_error
+        if self.left < 0:  # nobody says so to the sender, or only now
+            if not self.network.unnoticed:
+                self.refusals.put_nowait(None)
+            elif message["sender"] not in self.network.unnoticed:
+                self.network.posts[self.to].answer(message)
         elif not {self.to, message["sender"]} & self.network.silent:
             reply = self.network.posts[self.to].answer(message)
             if reply["status"] != "OK":
@@ -65,6 +70,10 @@ class Network:
         Messages sent, but for those by streams.
     stream_messages : int
         How many messages a stream carries before it breaks; the one after them is lost.
+    unnoticed : set of int
+        Ranks whose streams break without anybody hearing of it; those of others do not break then.
+    stream_error : Exception or None
+        What a broken one raises instead.
     """
 
     def __init__(self, size: int, stream_messages: int = 10**6) -> None:
@@ -73,6 +82,8 @@ class Network:
         self.breaks = 0
         self.n_calls = 0
         self.stream_messages = stream_messages
+        self.unnoticed: set[int] = set()
+        self.stream_error: Exception | None = None
         names = [str(rank) for rank in range(size)]
         self.posts = [Post("run", 1, rank, names, DEADLINES, self.call, self.connect) for rank in range(size)]
 
@@ -100,15 +111,17 @@ class Network:
 
         async def one(rank):
             self.posts[rank].begin(lambda: False)
-            for turn in range(n_exchanges):
-                parts = [b"%d>%d#%d" % (rank, to, turn) for to in range(len(self.posts))]
-                received = await self.posts[rank].exchange([memoryview(part) for part in parts])
+            try:
+                for turn in range(n_exchanges):
+                    parts = [b"%d>%d#%d" % (rank, to, turn) for to in range(len(self.posts))]
+                    received = await self.posts[rank].exchange([memoryview(part) for part in parts])
+            except BaseException as error:
+                await self.posts[rank].end(error)
+                raise
+            await self.posts[rank].end(None)
             return [bytes(part) for part in received]
 
-        found = await asyncio.gather(*map(one, ranks), return_exceptions=True)
-        for rank, outcome in zip(ranks, found, strict=True):
-            await self.posts[rank].end(outcome if isinstance(outcome, BaseException) else None)
-        return found
+        return await asyncio.gather(*map(one, ranks), return_exceptions=True)
 
 
 @pytest.mark.parametrize("stream_messages", [0, 1, 2, 5])
@@ -120,6 +133,40 @@ def test_what_gets_lost_is_sent_again(stream_messages):
         assert found == [[b"%d>%d#8" % (sender, to) for sender in range(3)] for to in range(3)]
         assert network.n_calls >= 6 * 5
         assert [len(post.inbox) for post in network.posts] == [0, 0, 0]
+
+    asyncio.run(run())
+
+
+def test_the_last_part_comes_with_the_end():
+    async def run():
+        network = Network(3, stream_messages=8)
+        network.unnoticed = {0}
+        found = await network.outcomes(0, 1, 2, n_exchanges=9)
+        assert found == [[b"%d>%d#8" % (sender, to) for sender in range(3)] for to in range(3)]
+
+    asyncio.run(run())
+
+
+def test_other_errors_of_a_stream_end_the_run():
+    async def run():
+        network = Network(3, stream_messages=2)
+        network.stream_error = RuntimeError("no more streams")
+        errors = await network.outcomes(0, 1, 2, n_exchanges=9)
+        assert all(isinstance(error, ExchangeError) for error in errors)
+        assert "no more streams" in str(errors[0])
+
+    asyncio.run(run())
+
+
+def test_who_has_ended_takes_parts_once_more():
+    async def run():
+        network = Network(2)
+        await network.outcomes(0, 1, n_exchanges=2)
+        message = {"run": "run", "epoch": 1, "sender": 0, "kind": "part", "sequence": 1, "data": b"again"}
+        assert network.posts[1].answer(message)["status"] == "OK"
+        assert network.posts[1].answer(message | {"sequence": 2})["status"] == "refused"
+        assert network.posts[1].answer(message | {"kind": "alive"})["status"] == "OK"
+        assert len(network.posts[1].inbox) == 0
 
     asyncio.run(run())
 

@@ -194,10 +194,22 @@ def test_the_configuration():
     ):
         Config.read()
     assert Config.read().shared_memory
-    with dask.config.set({"polyleaf.shared-memory": False}):
+    with dask.config.set({"polyleaf.shared_memory": False}):
         assert not Config.read().shared_memory
-    with (
-        dask.config.set({"polyleaf.shared-memory": "no"}),
-        pytest.raises(ValueError, match=r"polyleaf\.shared-memory is true or false, not 'no'"),
-    ):
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"shared-memory": "no"}, r"polyleaf\.shared-memory is true or false, not 'no'"),
+        ({"sharedmemory": True}, "polyleaf has sharedmemory; there are deadlines, shared-memory"),
+        ({"deadlines": 20}, r"polyleaf\.deadlines is a mapping with beat, silence"),
+        *(
+            ({"deadlines": {"silence": value}}, r"polyleaf\.deadlines\.silence is .*seconds above 0")
+            for value in (-5, 0, "soon", True, None, "1e400", float("nan"))
+        ),
+    ],
+)
+def test_a_wrong_configuration_is_named(given, words):
+    with dask.config.set({"polyleaf": given}), pytest.raises(ValueError, match=words):
         Config.read()

@@ -44,6 +44,8 @@ def test_public_names():
         "BinnedTable",
         "CVResult",
         "ConformalIntervals",
+        "Leaf",
+        "SplitCondition",
         "__version__",
         "cv",
         "load_binned",

@@ -91,6 +91,7 @@ def use(model: Any, rng: np.random.Generator, path: Path) -> None:
                     assert kind == "gain"  # not known
     if model.n_features_in_ > FEW_FEATURES:
         return
+    look_into(model)
     for n_rows in (1, 40):
         table = table_for(model, n_rows, rng)
         for method in ("predict", "predict_proba", "decision_function", "apply"):
@@ -98,6 +99,20 @@ def use(model: Any, rng: np.random.Generator, path: Path) -> None:
                 found = getattr(model, method)(table)
                 if hasattr(found, "shape"):
                     assert found.shape[0] == n_rows
+
+
+def look_into(model: Any) -> None:
+    """Read the trees of a model as data."""
+    part = model[1:]
+    assert part.n_estimators_ == max(0, model.n_estimators_ - 1)
+    n_nodes = len(model._forest.left)
+    if max(n_nodes, 1) * model.n_outputs_ > MOST_CELLS:
+        return
+    data = model.to_dict()
+    json.dumps(data)
+    assert len(model.to_frame()) == sum(len(tree["nodes"]) for tree in data["trees"])
+    for tree in data["trees"]:
+        str(model.get_leaf(tree["tree"], max(node["node"] for node in tree["nodes"] if "values" in node)))
 
 
 def use_table(table: BinnedTable, path: Path) -> None:

@@ -3,7 +3,8 @@ figures exist, and the site builds without a warning.
 
 The Python blocks of a page run in order, in one namespace and in an empty folder. A block of the language
 ``text`` right below a Python block is what that block prints, to the letter. Where a page says that its
-examples are for a GPU and there is none, they are compiled only, and the test is skipped.
+commands are run, its ``sh`` blocks are too, in their place between the Python blocks. Where a page says that
+its examples are for a GPU and there is none, they are compiled only, and the test is skipped.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ EXECUTED = [ROOT / "README.md", *DOCS]
 PAGES = [*EXECUTED, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("benchmarks/*.md"))]
 LANGUAGES = {"python", "text", "sh"}
 FOR_A_GPU = "<!-- examples for a GPU -->"
+COMMANDS_RUN = "<!-- commands are run -->"
 PARAMETERS = {**parameters_of("classifier"), **parameters_of("regressor")}
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<info>.*?) *$")
@@ -105,16 +107,28 @@ def _compiled(block: Block, name: str) -> CodeType:
     return compile("\n" * (block.line - 1) + block.text, name, "exec")
 
 
-def run_page(blocks: list[Block], name: str) -> None:
-    """Run the Python blocks of a page, and compare what they print with the text below them."""
+def _run_commands(block: Block, name: str) -> None:
+    for line in filter(None, map(str.strip, block.text.splitlines())):
+        program, *words = shlex.split(line, comments=True)
+        assert program == "polyleaf", f"{name}, line {block.line}: {program} is not run"
+        assert cli.main(words) == 0, f"{name}, line {block.line}: {line}"
+
+
+def run_page(blocks: list[Block], name: str, *, commands: bool = False) -> None:
+    """Run the Python blocks of a page, and compare what they print with the text below them.
+
+    With `commands`, those of the ``sh`` blocks as well.
+    """
     namespace: dict[str, object] = {"__name__": "__main__"}
     for i, block in enumerate(blocks):
-        if block.language != "python":
+        if block.language != "python" and not (commands and block.language == "sh"):
             continue
         printed = io.StringIO()
-        code = _compiled(block, name)
         with contextlib.redirect_stdout(printed):
-            exec(code, namespace)
+            if block.language == "sh":
+                _run_commands(block, name)
+            else:
+                exec(_compiled(block, name), namespace)
         shown = blocks[i + 1] if i + 1 < len(blocks) else None
         if shown is not None and shown.language == "text" and shown.below:
             assert printed.getvalue() == shown.text, f"{name}, line {shown.line}: the block above prints this"
@@ -145,9 +159,10 @@ def pages_with_examples() -> list[Any]:
 def test_examples_run_and_print_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    skip_without_gpu(page.read_text(encoding="utf-8"), _name(page))
+    markdown = page.read_text(encoding="utf-8")
+    skip_without_gpu(markdown, _name(page))
     monkeypatch.chdir(tmp_path)
-    run_page(_blocks(page), _name(page))
+    run_page(_blocks(page), _name(page), commands=COMMANDS_RUN in markdown)
 
 
 @_each(EXECUTED)
@@ -155,10 +170,11 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     """A block in another language, or Python under another name, would be checked by nothing."""
     blocks = _blocks(page)
     assert {block.language for block in blocks} <= LANGUAGES
+    run = {"python", "sh"} if COMMANDS_RUN in page.read_text(encoding="utf-8") else {"python"}
     for before, block in zip([None, *blocks], blocks, strict=False):
         if block.language == "text":
             assert before is not None, block
-            assert before.language == "python", block
+            assert before.language in run, block
             assert block.below, block
 
 
@@ -178,6 +194,20 @@ def test_examples_of_the_docstrings() -> None:
         result = doctest.testmod(module)
         assert result.attempted > 0
         assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```sh\npolyleaf info nothing\n```\n",
+        "```sh\nmake test\n```\n",
+        "```sh\npolyleaf train --list-params\n```\n\n```text\nnothing\n```\n",
+    ],
+)
+def test_a_wrong_command_of_a_page_is_found(page: str) -> None:
+    run_page(read_blocks(page), "page")
+    with pytest.raises(AssertionError):
+        run_page(read_blocks(page), "page", commands=True)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +269,8 @@ def _check_polyleaf(words: list[str]) -> None:
         return 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli.demo, "run", no_run)
-        patch.setattr(cli.paper, "run", no_run)
+        for command in (cli.demo, cli.paper, cli.train, cli.predict, cli.info, cli.importance):
+            patch.setattr(command, "run", no_run)
         patch.setattr(argparse.ArgumentParser, "error", _raise)
         assert cli.main(words) == 0
 
@@ -285,6 +315,7 @@ def test_commands_exist(page: Path) -> None:
         "make nothing",
         "polyleaf nothing",
         "polyleaf demo --nothing",
+        "polyleaf predict table.csv",
         'pip install ".[nothing]"',
         "python benchmarks/nothing.py",
         "python benchmarks/speed.py --nothing",

@@ -26,6 +26,7 @@ PYTHON_ROOMS = (
     "metrics",
     "growth",
     "model",
+    "inspect",
     "explain",
     "gpu",
     "training",

@@ -220,20 +220,23 @@ class WorkerState:
     n_threads: int
 
 
-def worker_states(client: Client) -> dict[str, WorkerState]:
-    """Return the workers of the cluster by address.
+def is_connected(client: Client) -> bool:
+    """Return whether the scheduler of a client answers.
 
-    Raises
-    ------
-    ConnectionError
-        When the scheduler is gone.
+    A client takes a while to notice that it does not.
     """
+    if client.status != "running":
+        return False
     try:
-        workers = client.sync(client.scheduler.identity)["workers"]
-    except (OSError, RuntimeError) as error:
-        if client.status not in ("closing", "closed"):
-            raise
-        raise ConnectionError(f"the scheduler at {client.scheduler.address} is gone") from error
+        client.sync(client.scheduler.identity)
+    except (OSError, RuntimeError):
+        return False
+    return True
+
+
+def worker_states(client: Client) -> dict[str, WorkerState]:
+    """Return the workers of the cluster by address."""
+    workers = client.sync(client.scheduler.identity)["workers"]
     return {
         address: WorkerState(worker["last_seen"], worker["status"], worker["nthreads"])
         for address, worker in workers.items()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from dask.utils import parse_timedelta
 
@@ -28,12 +31,33 @@ class Config:
     @classmethod
     def read(cls) -> Config:
         """Return what is configured now, or raise ValueError naming what is wrong."""
-        given = dask.config.get("polyleaf.deadlines", {})
-        known = [one.name for one in fields(Deadlines)]
-        unknown = sorted(set(given) - set(known))
-        if unknown:
-            raise ValueError(f"polyleaf.deadlines has {', '.join(unknown)}; there are {', '.join(known)}")
-        shared = dask.config.get("polyleaf.shared-memory", True)
+        given = _known("polyleaf", dask.config.get("polyleaf", {}), ["deadlines", "shared-memory"])
+        names = [one.name for one in fields(Deadlines)]
+        deadlines = _known("polyleaf.deadlines", given.get("deadlines", {}), names)
+        shared = given.get("shared-memory", True)
         if not isinstance(shared, bool):
             raise ValueError(f"polyleaf.shared-memory is true or false, not {shared!r}")
-        return cls(Deadlines(**{name: parse_timedelta(value) for name, value in given.items()}), shared)
+        return cls(Deadlines(**{name: _seconds(name, value) for name, value in deadlines.items()}), shared)
+
+
+def _known(what: str, given: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return a part of the configuration, with names as we write them; Dask takes "_" for "-" as well."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{what} is a mapping with {', '.join(names)}, not {given!r}")
+    found = {str(name).replace("_", "-"): value for name, value in given.items()}
+    unknown = sorted(set(found) - set(names))
+    if unknown:
+        raise ValueError(f"{what} has {', '.join(unknown)}; there are {', '.join(names)}")
+    return found
+
+
+def _seconds(name: str, value: Any) -> float:
+    try:
+        seconds = math.nan if isinstance(value, bool) else float(parse_timedelta(value))
+    except (KeyError, ValueError, TypeError, OverflowError):
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(
+            f'polyleaf.deadlines.{name} is {value!r}; it must be seconds above 0, or text such as "20 s".'
+        )
+    return seconds

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from distributed import Client, get_client
 from scipy.sparse import issparse
 
+from polyleaf.dask.comms import is_connected
 from polyleaf.dask.config import Config
 from polyleaf.dask.prediction import lazy_prediction
 from polyleaf.dask.rounds import ClientRounds, runs_on_workers
@@ -57,7 +58,7 @@ def _fit(
         try:
             fit_on_cluster(client, sent, training, evals, config, rounds)
         except (OSError, RuntimeError, CancelledError) as error:
-            if client.status == "running":
+            if is_connected(client):
                 raise
             raise ConnectionError(
                 f"the scheduler at {scheduler} was lost after {len(rounds)} rounds. Where there is a "

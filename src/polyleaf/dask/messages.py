@@ -62,6 +62,7 @@ class Message(TypedDict, total=False):
     sequence: int  # of a part; of "ended": how many exchanges there were
     data: Received  # of a part
     failure: Failure  # of "failed"
+    recent: list[Message]  # of "ended": the last parts, which may have been lost on their way
 
 
 class Reply(TypedDict, total=False):

@@ -14,6 +14,7 @@ from dask.base import is_dask_collection
 from distributed import CancelledError, Client, Future, wait
 
 from polyleaf.dask.balance import assign
+from polyleaf.peers.exchange import Stopped
 
 # Seconds after which somebody who waits for partitions looks up.
 _BETWEEN = 5.0
@@ -123,7 +124,7 @@ def place(client: Client, tables: Mapping[str, Any], workers: Sequence[str] | No
     if not threads:
         raise ValueError("the cluster has no workers")
     kept = _persisted(client, {name: by_rows(name, table) for name, table in tables.items()}, list(threads))
-    futures = {name: _partitions(client, name, table) for name, table in kept.items()}
+    futures = {name: _partitions(client, name, table, list(threads)) for name, table in kept.items()}
     found = _lengths(client, kept, futures)
     lengths = {name: list(found[name]) for name in tables}
     first, *others = tables
@@ -180,7 +181,7 @@ def place_again(
     lazy = {name: _some(by_rows(name, table), needed[name]) for name, table in tables.items()}
     futures: dict[str, dict[int, Future]] = {}
     for name, table in _persisted(client, lazy, list(workers)).items():
-        some = _partitions(client, name, table, needed[name], meanwhile)
+        some = _partitions(client, name, table, workers, needed[name], meanwhile)
         futures[name] = dict(zip(needed[name], some, strict=True))
     parts = _parts(client, futures, lengths, dict(sorted(where.items())))
     return Plan(starts[-1], parts, {name: list(of_table) for name, of_table in lengths.items()})
@@ -238,13 +239,14 @@ def _partitions(
     client: Client,
     name: str,
     table: Any,
+    workers: Sequence[str],
     numbers: Sequence[int] | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Future]:
     """Return the partitions in the order of rows, computed; raise the error of one that cannot be.
 
-    `numbers` are those of the partitions, for errors; None: from 0. `meanwhile` is called while they are
-    computed.
+    `workers` are those that may compute them. `numbers` are those of the partitions, for errors; None: from
+    0. `meanwhile` is called while they are computed.
     """
     delayed = np.asarray(table.to_delayed(optimize_graph=False), dtype=object).ravel()
     futures: list[Future] = client.compute(list(delayed))
@@ -253,6 +255,8 @@ def _partitions(
         try:
             wait(futures, timeout=_BETWEEN)
         except TimeoutError:
+            if not set(workers) & set(client.nthreads()):  # Dask would wait for them to come back
+                raise Stopped(f"all workers that were to compute {name} are gone") from None
             meanwhile()
             continue
         except CancelledError:

@@ -139,12 +139,14 @@ class Post:
             failure = failure_of(self.inbox.failure, self.rank)
             return {"status": "refused", "why": failure["why"], "failure": failure}
         if message["kind"] == "ended":
+            for part in message.get("recent", []):
+                self.inbox.deliver(part["sequence"], part["sender"], part["data"])
             self.inbox.end(message["sender"], message["sequence"])
-        elif self.over.is_set():
-            return refused(f"rank {self.rank} has ended")
-        elif message["kind"] == "part":
+        elif message["kind"] == "part" and not self.over.is_set():
             self.inbox.deliver(message["sequence"], message["sender"], message["data"])
-        return {"status": "OK"}
+        elif message["kind"] == "part" and message["sequence"] >= self._n_exchanges:
+            return refused(f"rank {self.rank} has ended")
+        return {"status": "OK"}  # also to a part that comes again after the end
 
     def fail(self, error: ExchangeError, tell: bool = True) -> None:
         """Wake this rank with an error, and tell all others; the first error stays."""
@@ -245,6 +247,8 @@ class Post:
             message["sequence"] = sequence
             if failure is not None:
                 message["failure"] = failure
+            if kind == "ended":
+                message["recent"] = self._streams[other].recent()
             with contextlib.suppress(ExchangeError):
                 await self._reach(other, message)
 

@@ -68,6 +68,10 @@ class SmallParts:
         if self._sender is None:
             self._sender = self._started(self._send_waiting())
 
+    def recent(self) -> list[Message]:
+        """Return the messages that the other rank may not have had yet."""
+        return list(self._recent)
+
     async def end(self, seconds: float) -> None:
         """Wait, at most so long, until all is on its way; then let go of the connection."""
         if self._sender is not None:
@@ -93,6 +97,8 @@ class SmallParts:
                 await work
             except ExchangeError as error:
                 self._fail(error)
+            except Exception as error:  # else all would wait for what is not sent
+                self._fail(ExchangeError(f"{type(error).__name__}: {error}"))
 
         task = asyncio.create_task(guarded())
         self._tasks.add(task)

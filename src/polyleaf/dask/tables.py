@@ -77,6 +77,8 @@ class ClusterRows:
     ) -> EvalInput:
         """Return the rows of a rank, from its parts."""
         names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
+        for part in parts:
+            _check_rows(part, self.X_name)
         here = {
             key: joined([part["tables"][names[key]] for part in parts]) if parts else table
             for key, table in empty.items()
@@ -91,6 +93,17 @@ class ClusterRows:
             self.weight_name,
             Pieces(peers, tuple(p["number"] for p in parts), tuple(p["n_rows"] for p in parts)),
         )
+
+
+def _check_rows(part: Mapping[str, Any], first: str) -> None:
+    """Raise ValueError where Dask was wrong about the rows of a partition."""
+    for name, table in part["tables"].items():
+        if len(table) != part["n_rows"]:
+            raise ValueError(
+                f"partition {part['number']} of {first} has {part['n_rows']} rows, says Dask, and "
+                f"{len(table)} rows of {name} were computed for it: map_blocks and the like need chunks=, or "
+                "compute_chunk_sizes() afterwards."
+            )
 
 
 def _without_rows(table: Any) -> Any:

@@ -51,13 +51,14 @@ class OwnMemory:
         if not hasattr(os, "memfd_create"):
             raise OSError("files without a name are of Linux alone")
         size = _HEAD_BYTES + n_bytes
-        self._file = os.memfd_create("polyleaf", os.MFD_CLOEXEC)
+        file = os.memfd_create("polyleaf", os.MFD_CLOEXEC)
         try:
-            os.ftruncate(self._file, size)
-            mapped = mmap.mmap(self._file, size)
+            os.ftruncate(file, size)
+            mapped = mmap.mmap(file, size)
         except BaseException:
-            os.close(self._file)
+            os.close(file)
             raise
+        self._file = file
         token = secrets.token_bytes(_TOKEN_BYTES)
         mapped[:_TOKEN_BYTES] = token
         self.bytes: Bytes = np.frombuffer(mapped, np.uint8)[_HEAD_BYTES:]
@@ -95,6 +96,7 @@ class OthersMemory:
         address = bytes(place[: _ADDRESS.size])
         offset, length = _PLACE.unpack(place[_ADDRESS.size :])
         if address != self._address:
+            self._bytes = np.empty(0, np.uint8)  # given back first
             self._bytes = _opened(address)
             self._address = address
         if offset + length > len(self._bytes):

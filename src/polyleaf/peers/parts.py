@@ -51,7 +51,9 @@ class Parts:
             self._shared = bool(self._read or self._readers)
         if len(self._numbers) < n:
             self._numbers = np.empty(0, np.int32)  # given back first
-            self._own = OwnMemory(4 * n) if self._shared else None
+            self._own = None
+            if self._shared:
+                self._own = self._new_memory(4 * n)
             self._numbers = _aligned(n) if self._own is None else self._own.bytes.view(np.int32)
         return self._numbers
 
@@ -81,6 +83,15 @@ class Parts:
             except (OSError, ValueError) as error:
                 raise ExchangeError(f"rank {rank} sent something else: {error}") from error
         return found
+
+    @staticmethod
+    def _new_memory(n_bytes: int) -> OwnMemory:
+        try:
+            return OwnMemory(n_bytes)
+        except OSError as error:
+            raise MemoryError(
+                f"no {n_bytes / 2**20:.1f} MiB to share with workers on this machine: {error}"
+            ) from error
 
     def _find_readers(self, gather: Gather) -> None:
         """Let all ranks try to read each other's memory."""

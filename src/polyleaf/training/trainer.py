@@ -17,6 +17,7 @@ from polyleaf.metrics import Metric
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import Scores
 from polyleaf.params.settings import Settings
+from polyleaf.peers.gather import any_shard
 from polyleaf.training.device import Device, make_device
 from polyleaf.training.forest_maker import ForestMaker
 from polyleaf.training.monitor import measured
@@ -179,8 +180,10 @@ class Trainer:
 
     def measure(self, metrics: Sequence[Metric]) -> dict[str, float]:
         """Return the first metric on the training rows, where their scores are at hand."""
-        scores = self._scores.scores() if metrics else None
-        if scores is None:
+        if not metrics:
+            return {}
+        scores = self._scores.scores()
+        if any_shard(scores is None) or scores is None:
             return {}
         prediction, weight = self._loss.predict(scores, self._settings.n_threads), self._data.weights.whole()
         return {f"training {metrics[0].name}": measured(metrics[0], self._data, prediction, weight)}
