@@ -338,3 +338,10 @@ def test_before_fit() -> None:
     with pytest.raises(AttributeError, match="not fitted"):
         model.shap_values(np.zeros((1, 1)))
     assert not hasattr(model, "expected_value_")
+
+
+def test_some_of_the_rounds(fitted: tuple[Any, Values]) -> None:
+    model, X = fitted
+    check_sums(model[:3], X)
+    parts = model[:3].shap_values(X) + model[3:].shap_values(X)
+    np.testing.assert_allclose(parts, model.shap_values(X), rtol=0, atol=1e-12)
