@@ -24,6 +24,7 @@ NB_MODULE(_core, m) {
   bind_dense(m);
   bind_label_sparse(m);
   bind_predict(m);
+  bind_explain(m);
   bind_rules(m);
   m.def("max_threads", &max_threads, "OpenMP's current limit.");
   m.def("kernels", [] { return std::string(kernels_in_use()); }, "The instruction set in use.");

@@ -14,6 +14,7 @@ void bind_growth(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
 void bind_label_sparse(nanobind::module_& m);
 void bind_predict(nanobind::module_& m);
+void bind_explain(nanobind::module_& m);
 void bind_rules(nanobind::module_& m);
 
 }  // namespace polyleaf

@@ -4,6 +4,7 @@
 
 #include "kernels/cut.hpp"
 #include "kernels/estimate.hpp"
+#include "kernels/explain.hpp"
 #include "kernels/gradient.hpp"
 #include "kernels/histogram.hpp"
 #include "kernels/leaf.hpp"
@@ -17,6 +18,7 @@ namespace polyleaf {
   namespace isa {                                  \
   extern const CutKernels kCutKernels;             \
   extern const EstimateKernels kEstimateKernels;   \
+  extern const ExplainKernels kExplainKernels;     \
   extern const GradientKernels kGradientKernels;   \
   extern const HistogramKernels kHistogramKernels; \
   extern const LeafKernels kLeafKernels;           \
@@ -38,6 +40,7 @@ struct Compiled {
   const char* name;
   const CutKernels* cut;
   const EstimateKernels* estimate;
+  const ExplainKernels* explain;
   const GradientKernels* gradient;
   const HistogramKernels* histogram;
   const LeafKernels* leaf;
@@ -50,6 +53,7 @@ struct Compiled {
   {#isa,                       \
    &isa::kCutKernels,          \
    &isa::kEstimateKernels,     \
+   &isa::kExplainKernels,      \
    &isa::kGradientKernels,     \
    &isa::kHistogramKernels,    \
    &isa::kLeafKernels,         \
@@ -86,6 +90,8 @@ const Compiled*& selected() {
 const CutKernels& cut_kernels() { return *selected()->cut; }
 
 const EstimateKernels& estimate_kernels() { return *selected()->estimate; }
+
+const ExplainKernels& explain_kernels() { return *selected()->explain; }
 
 const GradientKernels& gradient_kernels() { return *selected()->gradient; }
 

@@ -23,6 +23,9 @@ struct ForestArrays {
   const std::int32_t* value_output = nullptr;  // sparse leaves: the output of each value; null: side by side
   const std::int32_t* tree_output = nullptr;   // first output a tree adds to
   const std::int32_t* tree_width = nullptr;    // how many
+  // Where predictions are explained; otherwise null.
+  const double* cover = nullptr;
+  const std::int64_t* count = nullptr;
 };
 
 }  // namespace polyleaf

@@ -150,6 +150,40 @@ class ForestPredictor:
         self, table: npt.NDArray[Any], begin: int, end: int, n_threads: int
     ) -> npt.NDArray[np.int32]: ...
 
+class ForestExplainer:
+    def __init__(
+        self, arrays: dict[str, npt.NDArray[Any]], n_trees: int, outputs: npt.NDArray[np.int32]
+    ) -> None: ...
+    @property
+    def expected(self) -> npt.NDArray[np.float64]: ...
+    @property
+    def features(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def bytes_of_thread(self) -> int: ...
+    def bytes_of_sums(self, n_rows: int) -> int: ...
+    def write(
+        self,
+        table: npt.NDArray[Any],
+        columns: npt.NDArray[np.int32],
+        column_of_output: npt.NDArray[np.int32],
+        unit: npt.NDArray[np.float64],
+        out: npt.NDArray[Any],
+        n_threads: int,
+    ) -> None: ...
+    def add_abs(
+        self,
+        table: npt.NDArray[Any],
+        columns: npt.NDArray[np.int32],
+        column_of_output: npt.NDArray[np.int32],
+        unit: npt.NDArray[np.float64],
+        sums: npt.NDArray[np.float64],
+        n_threads: int,
+    ) -> None: ...
+
+def values_of_bins(
+    matrix: BinnedMatrix, features: npt.NDArray[np.int32], begin: int, end: int, n_threads: int
+) -> npt.NDArray[np.float64]: ...
+
 class Formula:
     @property
     def has_hessian(self) -> bool: ...

@@ -26,6 +26,7 @@ PYTHON_ROOMS = (
     "metrics",
     "growth",
     "model",
+    "explain",
     "gpu",
     "training",
     "callbacks",
@@ -47,6 +48,7 @@ CORE_ROOMS = (
     "dense",
     "label_sparse",
     "predict",
+    "explain",
     "bindings",
 )
 TEST_ROOMS = {*PYTHON_ROOMS, "rules", "kernels", "table", "house", "fuzz"}

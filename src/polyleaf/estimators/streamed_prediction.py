@@ -51,8 +51,8 @@ def predict_by_parts(
     """
     if out is not None:
         import_pyarrow_dataset("out=..., which writes a Parquet file,")
-        return _written(map(predict, _parts(X, features)), columns, out)
-    return joined([predict(part) for part in _parts(X, features)], "the prediction")
+        return _written(map(predict, parts_to_predict(X, features)), columns, out)
+    return joined([predict(part) for part in parts_to_predict(X, features)], "the prediction")
 
 
 def predict_beside_targets(
@@ -97,7 +97,8 @@ def _predict_batches(given: EvalInput, predict: Predict) -> tuple[Any, Any, Any]
     return joined(predictions, "the prediction"), y, given.weight if weight is None else weight
 
 
-def _parts(X: Any, features: Sequence[str] | None) -> Iterator[Any]:
+def parts_to_predict(X: Any, features: Sequence[str] | None) -> Iterator[Any]:
+    """Return the parts of a source, or a table in memory as one part; parameters as in `predict_by_parts`."""
     return iter([X]) if source_kind(X) is None else frames_to_predict(X, features)
 
 

@@ -1,0 +1,1 @@
+"""Why a forest predicts what it does."""
