@@ -11,6 +11,7 @@ from polyleaf.estimators.intervals import ConformalIntervals
 from polyleaf.estimators.loading import load_model
 from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
+from polyleaf.inspect.leaf import Leaf, SplitCondition
 
 __version__ = version("polyleaf")
 logging.getLogger("polyleaf").addHandler(logging.NullHandler())  # silent until an application says otherwise
@@ -19,9 +20,11 @@ __all__ = [
     "BinnedTable",
     "CVResult",
     "ConformalIntervals",
+    "Leaf",
     "PolyleafClassifier",
     "PolyleafMixed",
     "PolyleafRegressor",
+    "SplitCondition",
     "__version__",
     "cv",
     "load_binned",

@@ -27,6 +27,7 @@ PYTHON_ROOMS = (
     "growth",
     "model",
     "explain",
+    "inspect",
     "gpu",
     "training",
     "callbacks",

@@ -28,6 +28,7 @@ from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.binned_input import brings_targets, rows_to_score, with_own_targets
 from polyleaf.estimators.explaining import Explaining
 from polyleaf.estimators.fit import callbacks_of, train_on
+from polyleaf.estimators.inspecting import Inspecting
 from polyleaf.estimators.prediction import TableToPredict, observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
 from polyleaf.estimators.streamed_prediction import Predict, predict_beside_targets, predict_by_parts
@@ -48,7 +49,7 @@ from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
-class BasePolyleaf(Explaining, BaseEstimator):  # type: ignore[misc]
+class BasePolyleaf(Explaining, Inspecting, BaseEstimator):  # type: ignore[misc]
     """What the estimators share; they say what y is, and what to make of raw scores."""
 
     _kind: ClassVar[EstimatorKind]
@@ -268,7 +269,7 @@ class BasePolyleaf(Explaining, BaseEstimator):  # type: ignore[misc]
         """What the metrics of each evaluation set were after the best round, as ``[set][metric]``."""
         self._check_is_fitted()
         return {
-            name: {metric: values[self.best_iteration_] for metric, values in of_set.items()}
+            name: {metric: values[self.best_iteration_] for metric, values in of_set.items() if values}
             for name, of_set in self.evals_result_.items()
         }
 

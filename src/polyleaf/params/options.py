@@ -345,6 +345,7 @@ NO_TOP_K = Option("no `top_k`", lambda s: "top_k" not in s.asked)
 AS_LABELS = Option("`predict(as_labels=True)`", _is_asked("as_labels"), "as_labels=True")
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
-    '`hessian="exact"`, sparse labels, trees of more than 1,024 outputs, a model file of an older version',
+    '`hessian="exact"`, sparse labels, trees of more than 1,024 outputs, a model file of an older version, '
+    "a slice of rounds without the best one",
     lambda s: not s.output_gains,
 )
