@@ -122,12 +122,13 @@ def _path(trees: NamedTrees, begin: int, node: int) -> tuple[SplitCondition, ...
     """Return the conditions from the root of the tree that begins here to a node of it."""
     path: list[SplitCondition] = []
     while (above := int(trees.parent[begin + node])) >= 0:
-        path.append(_condition(trees, begin + above, goes_left=node == trees.forest.left[begin + above]))
+        path.append(condition_at(trees, begin + above, goes_left=node == trees.forest.left[begin + above]))
         node = above
     return tuple(reversed(path))
 
 
-def _condition(trees: NamedTrees, node: int, *, goes_left: bool) -> SplitCondition:
+def condition_at(trees: NamedTrees, node: int, *, goes_left: bool) -> SplitCondition:
+    """Return what a split, counted in the forest, asks of the rows of one side."""
     by_category = trees.splits_by_categories(node)
     left, right = trees.categories(node) if by_category else ([], [])
     return SplitCondition(
