@@ -47,9 +47,9 @@ def draw_bars(
     bars = axes.barh(places, values, color=list(colours), height=0.75)
     axes.set_ylim(len(values) - 0.4, -0.6)
     axes.bar_label(bars, list(written), padding=2, fontsize=FONT_SIZE - 1, color=INK)
-    largest = float(np.abs(values).max(initial=0.0)) or 1.0
-    # Room for the numbers.
-    axes.set_xlim(-1.22 * largest if (values < 0).any() else 0.0, 1.22 * largest)
+    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    room = 0.16 * (high - low) or 1.0  # for the numbers
+    axes.set_xlim(low - room if low < 0 else 0.0, high + room)
     axes.axvline(0.0, color=FAINT_INK, linewidth=0.8)
     axes.set_xlabel(meaning, fontsize=FONT_SIZE)
     axes.tick_params(axis="x", labelsize=FONT_SIZE)

@@ -13,6 +13,7 @@ from polyleaf.plots.canvas import FONT_SIZE, axes_to_draw_on, check_axes
 from polyleaf.plots.colour_bar import add_colour_bar
 from polyleaf.plots.feature_values import check_has_values, feature_values
 from polyleaf.plots.labels import short, short_names, write_names
+from polyleaf.plots.leading import leading
 from polyleaf.plots.models import names_of
 from polyleaf.plots.palette import FAINT_INK, NOTHING, POINTS
 
@@ -65,7 +66,7 @@ def plot_shap_beeswarm(
     shap = np.asarray(model.shap_values(X, [chosen])).reshape(-1, len(names.features))
     if len(shap) == 0:
         raise ValueError("X has no row to draw.")
-    first = np.argsort(-np.abs(shap).mean(axis=0), kind="stable")[: int(top)].tolist()
+    first = leading(np.abs(shap).mean(axis=0), int(top)).tolist()
     values = feature_values(model, X, first)
     rows = np.unique(np.linspace(0, len(shap) - 1, min(len(shap), _MOST_POINTS)).astype(np.intp))
 
@@ -73,7 +74,7 @@ def plot_shap_beeswarm(
     axes.axvline(0.0, color=FAINT_INK, linewidth=0.8, zorder=0)
     axes.set_ylim(len(first) - 0.5, -0.5)
     look: dict[str, Any] = {"s": 9, "linewidths": 0, "rasterized": True}
-    points = None
+    points, any_grey = None, False
     for place, feature in enumerate(first):
         across = shap[rows, feature]
         heights = place + _swarm(across)
@@ -81,16 +82,17 @@ def plot_shap_beeswarm(
         if feature not in names.model.categories:
             shade = _ranks(values[:, place])[rows]
         grey = np.isnan(shade)
+        any_grey |= bool(grey.any())
         axes.scatter(across[grey], heights[grey], color=NOTHING, **look)
         points = axes.scatter(
             across[~grey], heights[~grey], c=shade[~grey], cmap=POINTS, vmin=0, vmax=1, **look
         )
-    bar = add_colour_bar(axes, points, "value of the feature (grey: missing, category)", pad=0.02, aspect=40)
+    bar = add_colour_bar(axes, points, "value of the feature", pad=0.02, aspect=40)
     bar.set_ticks([0, 1], labels=["low", "high"])
     axes.set_xlabel("SHAP value: what it adds to the raw score", fontsize=FONT_SIZE)
     axes.tick_params(axis="x", labelsize=FONT_SIZE)
-    title = f"{short(names.outputs[chosen], 40)}"
-    axes.set_title(title, fontsize=10, parse_math=False)
+    note = " (grey: missing values, categories)" if any_grey else ""
+    axes.set_title(f"{short(names.outputs[chosen], 40)}{note}", fontsize=10, parse_math=False)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     write_names(axes, y=short_names([names.features[j] for j in first]))

@@ -45,15 +45,16 @@ def check_axes(ax: object) -> None:
 
 def axes_to_draw_on(ax: Any, width: float, height: float) -> Axes:
     """Return the axes of the caller, or those of a new figure of this size in inches."""
-    if ax is not None:
-        return ax
-    pyplot = import_module("matplotlib.pyplot")
-    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+    axes: Axes = ax
+    if ax is None:
+        pyplot = import_module("matplotlib.pyplot")
+        axes = pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+    return axes
 
 
 def laid_out_inches(axes: Axes) -> tuple[float, float]:
     """Return width and height of the axes in inches, once room was made for all that is written around."""
-    figure = axes.get_figure(root=True)
+    figure: Any = axes.get_figure(root=True)
     figure.draw_without_rendering()
     box = axes.get_window_extent()
     return box.width / figure.dpi, box.height / figure.dpi

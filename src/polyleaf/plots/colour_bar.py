@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_colours(axes: Axes, values: FloatArray, meaning: str, **place: Any) -> Any:
+def draw_colours(
+    axes: Axes, values: FloatArray, meaning: str, *, about_zero: bool = False, **place: Any
+) -> Any:
     """Draw values of shape (rows, columns) as an image, and beside it the colours that there are.
 
     Parameters
@@ -25,6 +27,8 @@ def draw_colours(axes: Axes, values: FloatArray, meaning: str, **place: Any) -> 
         NaN is grey.
     meaning : str
         What the numbers are.
+    about_zero : bool, default=False
+        Whether 0 is in the middle of the colours, also where no value is below it.
     **place
         Where the colour bar stands, as `Figure.colorbar` takes it.
 
@@ -33,7 +37,9 @@ def draw_colours(axes: Axes, values: FloatArray, meaning: str, **place: Any) -> 
     AxesImage
         The image.
     """
-    image = axes.imshow(values, aspect="auto", interpolation="nearest", **value_range(values))
+    image: Any = axes.imshow(
+        values, aspect="auto", interpolation="nearest", **value_range(values, about_zero=about_zero)
+    )
     image.cmap = image.cmap.with_extremes(bad=NOTHING)
     bar = add_colour_bar(axes, image, meaning, **place)
     if image.norm.vmin < 0:  # about 0, but no longer than the values reach
@@ -44,7 +50,8 @@ def draw_colours(axes: Axes, values: FloatArray, meaning: str, **place: Any) -> 
 
 def add_colour_bar(axes: Axes, mappable: Any, meaning: str, **place: Any) -> Any:
     """Draw a colour bar beside the axes and return it."""
-    bar = axes.get_figure().colorbar(mappable, ax=axes, **place)
+    figure: Any = axes.get_figure()
+    bar = figure.colorbar(mappable, ax=axes, **place)
     bar.set_label(meaning, fontsize=FONT_SIZE)
     bar.ax.tick_params(labelsize=FONT_SIZE)
     bar.outline.set_visible(False)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.inputs import FloatArray
@@ -32,8 +31,8 @@ def feature_values(model: Any, X: Any, features: Sequence[int]) -> FloatArray:
     """Return some columns of a table, float64 of shape (rows, features); NaN is missing or unseen."""
     parts = []
     for table, _ in model._tables(X):
-        columns = table[:, list(features)]
-        dense = columns.toarray() if scipy.sparse.issparse(columns) else columns
+        columns: Any = table[:, list(features)]
+        dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
         parts.append(np.asarray(dense, dtype=np.float64))
     return np.concatenate(parts)
 

@@ -28,6 +28,8 @@ def draw_heat_map(
     columns: Sequence[object],
     meaning: str,
     written: Sequence[Sequence[str]] | None = None,
+    *,
+    about_zero: bool = False,
 ) -> Axes:
     """Draw values of shape (rows, columns) with a colour bar.
 
@@ -43,12 +45,14 @@ def draw_heat_map(
         What the numbers are.
     written : sequence of sequences of str, default=None
         What to write into the cells.
+    about_zero : bool, default=False
+        Whether 0 is in the middle of the colours, also where no value is below it.
     """
     cell = _CELL_WIDTH if written is None else _WIDE_CELL
     width = min(_WIDEST, max(3.2 + cell * len(columns), 5.0))
     height = min(_HIGHEST, max(1.8 + _CELL_HEIGHT * len(rows), 2.6))
     axes = axes_to_draw_on(ax, width, height)
-    image = draw_colours(axes, values, meaning, pad=0.02)
+    image = draw_colours(axes, values, meaning, about_zero=about_zero, pad=0.02)
     for side in axes.spines.values():
         side.set_visible(False)
     write_names(axes, x=short_names(columns), y=short_names(rows, 32))

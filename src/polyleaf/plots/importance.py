@@ -12,6 +12,7 @@ from polyleaf.plots.canvas import check_axes
 from polyleaf.plots.clustering import clustered
 from polyleaf.plots.heat_map import draw_heat_map
 from polyleaf.plots.labels import number
+from polyleaf.plots.leading import leading, say_how_many
 from polyleaf.plots.models import names_of
 from polyleaf.plots.palette import CATEGORICAL
 
@@ -36,7 +37,7 @@ def plot_importance(
         Whether to tell the outputs apart: a heat map, in which outputs that use the same features are
         neighbours.
     top : int, default=20
-        How many features to draw at most; those of the largest sum.
+        How many features to draw at most; those that no split asks for are left out.
     ax : Axes, default=None
         Where to draw; None: a new figure.
 
@@ -56,7 +57,7 @@ def plot_importance(
     Integer(1).check("top", top)
     values = np.asarray(model.get_importance(kind, per_output), dtype=np.float64)
     sums = values.sum(axis=1) if per_output else values
-    first = np.argsort(-sums, kind="stable")[: int(top)]
+    first = leading(sums, int(top))
     features = [names.features[j] for j in first.tolist()]
     meaning = _MEANING.get(kind, kind)
     if per_output:
@@ -66,6 +67,5 @@ def plot_importance(
     else:
         written = [number(value) for value in values[first].tolist()]
         axes = draw_bars(ax, values[first], features, written, [CATEGORICAL[0]] * len(first), meaning)
-    if len(first) < len(values):
-        axes.set_title(f"{len(first)} of {len(values)} features", fontsize=10)
+    say_how_many(axes, len(first), len(values))
     return axes

@@ -77,4 +77,4 @@ def number(value: float) -> str:
 
 def signed(value: float) -> str:
     """Return a number with its sign, in three digits at most."""
-    return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")
+    return "0" if value == 0 else f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")

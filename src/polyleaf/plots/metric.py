@@ -76,7 +76,7 @@ def plot_metric(
     axes.set_xlabel("round", fontsize=FONT_SIZE)
     axes.set_ylabel(short(name, 40), fontsize=FONT_SIZE, parse_math=False)
     axes.tick_params(labelsize=FONT_SIZE)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis="x", integer=True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return axes

@@ -19,17 +19,17 @@ NOTHING = "#BBBBBB"
 INK, FAINT_INK = "#222222", "#777777"
 
 
-def line_look(number: int) -> dict[str, str]:
+def line_look(number: int) -> dict[str, Any]:
     """Return colour and style of a line: colours first, other styles when they have run out."""
     style = LINE_STYLES[number // len(CATEGORICAL) % len(LINE_STYLES)]
     return {"color": CATEGORICAL[number % len(CATEGORICAL)], "linestyle": style}
 
 
-def value_range(values: FloatArray) -> dict[str, Any]:
-    """Return colour map and limits of values: about 0 where some are below it, otherwise from 0 on."""
+def value_range(values: FloatArray, *, about_zero: bool) -> dict[str, Any]:
+    """Return colour map and limits of values: about 0 if so asked or some are below it, else from 0 on."""
     finite = values[np.isfinite(values)]
     largest = float(np.abs(finite).max(initial=0.0)) or 1.0
-    if (finite < 0).any():
+    if about_zero or (finite < 0).any():
         return {"cmap": DIVERGING, "vmin": -largest, "vmax": largest}
     return {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": largest}
 

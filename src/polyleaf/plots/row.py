@@ -11,11 +11,12 @@ from polyleaf.explain.outputs import chosen_outputs
 from polyleaf.inspect.named_trees import NamedTrees
 from polyleaf.params.rules import Integer
 from polyleaf.plots.bars import draw_bars
-from polyleaf.plots.canvas import check_axes
+from polyleaf.plots.canvas import FONT_SIZE, check_axes
 from polyleaf.plots.clustering import clustered
 from polyleaf.plots.feature_values import check_has_values, feature_values, said
 from polyleaf.plots.heat_map import draw_heat_map
 from polyleaf.plots.labels import short, signed
+from polyleaf.plots.leading import leading
 from polyleaf.plots.models import names_of
 from polyleaf.plots.palette import AGAINST, FOR
 
@@ -107,7 +108,7 @@ def _one_row(x: Any) -> Any:
 
 def _lines(names: NamedTrees, shap: FloatArray, values: FloatArray, top: int) -> tuple[list[str], FloatArray]:
     """Return what the lines are called, and what they add to the outputs: features, and the rest of them."""
-    first = np.argsort(-np.abs(shap).sum(axis=1), kind="stable")[:top]
+    first = leading(np.abs(shap).sum(axis=1), top)
     labels = [said(names, j, float(values[j])) for j in first.tolist()]
     lines = shap[first]
     rest = np.setdiff1d(np.arange(len(shap)), first)
@@ -127,8 +128,9 @@ def _draw_outputs(
     called = [f"{short(names.outputs[chosen[k]], 16)}: {signed(score[k])}" for k in across.tolist()]
     lines = lines[:, across]
     written = [[signed(value) for value in line] for line in lines.tolist()] if few else None
-    axes = draw_heat_map(ax, lines, labels, called, "SHAP value", written)
-    axes.set_title("one row: what its features add to each raw score", fontsize=10)
+    axes = draw_heat_map(ax, lines, labels, called, "SHAP value", written, about_zero=True)
+    axes.set_title("SHAP values of a row", fontsize=10)
+    axes.set_xlabel("output: raw score of the row", fontsize=FONT_SIZE)
     return axes
 
 
@@ -136,9 +138,9 @@ def _draw_one(
     ax: Any, names: NamedTrees, output: int, shap: FloatArray, base: float, values: FloatArray, top: int
 ) -> Axes:
     labels, lines = _lines(names, shap[:, None], values, top)
-    labels, bars = ["average row", *labels], np.concatenate([[base], lines[:, 0]])
-    axes = _signed_bars(ax, bars, labels, "SHAP value: what it adds to the raw score")
-    title = f"{short(names.outputs[output], 40)}: raw score {signed(base + float(shap.sum()))}"
+    axes = _signed_bars(ax, lines[:, 0], labels, "SHAP value: what it adds to the raw score")
+    score = signed(base + float(shap.sum()))
+    title = f"{short(names.outputs[output], 32)}: raw score {score}, on average {signed(base)}"
     axes.set_title(title, fontsize=10, parse_math=False)
     return axes
 
@@ -151,7 +153,7 @@ def _draw_versus(
     labels, bars = ["average row", *labels], np.concatenate([[base[0] - base[1]], lines[:, 0]])
     a, b = (short(names.outputs[k], 20) for k in chosen.tolist())
     axes = _signed_bars(ax, bars, labels, "")
-    axes.set_xlabel(f"← speaks for {b}        speaks for {a} →", fontsize=8, parse_math=False)
+    axes.set_xlabel(f"← speaks for {b}        speaks for {a} →", fontsize=FONT_SIZE, parse_math=False)
     score = base + shap.sum(axis=0)
     title = f"why {a} ({signed(score[0])}) and not {b} ({signed(score[1])})"
     axes.set_title(title, fontsize=10, parse_math=False)

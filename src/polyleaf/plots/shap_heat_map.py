@@ -11,6 +11,7 @@ from polyleaf.params.rules import Boolean, Integer
 from polyleaf.plots.canvas import check_axes
 from polyleaf.plots.clustering import clustered
 from polyleaf.plots.heat_map import draw_heat_map
+from polyleaf.plots.leading import leading, say_how_many
 from polyleaf.plots.models import names_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def plot_shap_heatmap(
     outputs : int, str, or sequence of these, default=None
         Which outputs, by number or by name; None: all.
     top : int, default=30
-        How many features to draw at most; those of the largest sum over the outputs.
+        How many features to draw at most; those of the largest sum over the outputs, none that adds nothing.
     normalize : bool, default=False
         Whether to divide by the sum over all features, for each output: for outputs of different scale.
     ax : Axes, default=None
@@ -65,7 +66,7 @@ def plot_shap_heatmap(
         sums = values.sum(axis=0)
         values = np.divide(values, sums, out=np.zeros_like(values), where=sums > 0)
         meaning = "share of mean |SHAP|"
-    first = np.argsort(-values.sum(axis=1), kind="stable")[: int(top)]
+    first = leading(values.sum(axis=1), int(top))
     down = first[clustered(values[first])]
     across = clustered(values[first].T)
     axes = draw_heat_map(
@@ -75,6 +76,5 @@ def plot_shap_heatmap(
         [names.outputs[k] for k in chosen[across].tolist()],
         meaning,
     )
-    if len(first) < len(values):
-        axes.set_title(f"{len(first)} of {len(values)} features", fontsize=10)
+    say_how_many(axes, len(first), len(values))
     return axes

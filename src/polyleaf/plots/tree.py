@@ -95,7 +95,7 @@ def _draw(
     level = _LEVEL / strip * n_outputs  # in units of cells
     top = -0.5 - (n_levels if layout.splits else 0.5) * level  # of the root; cells begin at -0.5
 
-    draw_colours(axes, values, "value of the leaf", pad=0.01, shrink=0.6, anchor=(0.0, 0.0))
+    draw_colours(axes, values, "value of the leaf", about_zero=True, pad=0.01, shrink=0.6, anchor=(0.0, 0.0))
     axes.set_xlim(-0.7, n_columns - 0.3)
     axes.set_ylim(n_outputs - 0.5, top - 0.4 * level)
     axes.set_facecolor("none")
@@ -166,7 +166,8 @@ def _rows(trees: NamedTrees, column: PlacedColumn) -> str:
 def _shrink_to_fit(axes: Axes, texts: list[Any], n_columns: int) -> None:
     """Make the font smaller where a box is wider than the two columns it has, or a number than its one."""
     inches, _ = laid_out_inches(axes)
-    unit = inches / n_columns * axes.get_figure(root=True).dpi
+    figure: Any = axes.get_figure(root=True)
+    unit = inches / n_columns * figure.dpi
     room = [(1.9 if text.get_bbox_patch().get_edgecolor()[3] > 0 else 0.95) * unit for text in texts]
     least = min(most / text.get_window_extent().width for text, most in zip(texts, room, strict=True))
     size = max(_SMALLEST_FONT, FONT_SIZE * min(1.0, 0.92 * least))
