@@ -15,17 +15,21 @@ _MOST = 5000
 
 
 def clustered(values: FloatArray) -> npt.NDArray[np.intp]:
-    """Return the order of the rows by average linkage; what counts is the shape of a row, not its size.
+    """Return the order of the rows by average linkage: what counts is their shape, and less so their size.
 
-    The branch whose rows are larger comes first. More than 5,000 rows are ordered by their sums alone.
+    The side whose rows are larger comes first, rows of zeros come last. More than 5,000 rows are ordered by
+    their sums alone.
     """
     sizes = np.abs(values).sum(axis=1)
     by_size = np.argsort(-sizes, kind="stable")
-    if len(values) < 3 or len(values) > _MOST or values.shape[1] < 2:
+    some = np.flatnonzero(sizes > 0)
+    if len(some) < 3 or len(some) > _MOST or values.shape[1] < 2:
         return by_size
-    norms = np.linalg.norm(values, axis=1, keepdims=True)
-    shapes = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
-    found = linkage(shapes, method="average", optimal_ordering=len(values) <= _MOST_TO_TURN)
-    order = leaves_list(found).astype(np.intp)
+    # Halfway between rows as they are, and rows of length 1: small ones are near each other, too.
+    shapes = values[some] / np.sqrt(np.linalg.norm(values[some], axis=1, keepdims=True))
+    found = linkage(shapes, method="average", optimal_ordering=len(some) <= _MOST_TO_TURN)
+    order = some[leaves_list(found)]
     half = len(order) // 2
-    return order if sizes[order[:half]].sum() >= sizes[order[-half:]].sum() else order[::-1]
+    if sizes[order[:half]].sum() < sizes[order[-half:]].sum():
+        order = order[::-1]
+    return np.concatenate([order, np.flatnonzero(sizes == 0)])

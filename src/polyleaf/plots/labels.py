@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,9 @@ def short(name: object, most: int = _MOST) -> str:
 def short_names(names: Sequence[object], most: int = _MOST) -> list[str]:
     """Return short names; those that would be the same have their number beside them."""
     found = [short(name, most) for name in names]
-    twice = {name for name in found if found.count(name) > 1} if len(set(found)) < len(found) else set()
+    how_often = Counter(found)
     return [
-        f"{short(name, most - len(mark))}{mark}" if name in twice else name
+        f"{short(name, most - len(mark))}{mark}" if how_often[name] > 1 else name
         for number, name in enumerate(found)
         for mark in [f" #{number}"]
     ]
