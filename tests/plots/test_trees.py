@@ -62,6 +62,16 @@ def test_nothing_overlaps_with_many_outputs(
     assert n_strips <= 2**max_depth
 
 
+def test_a_deep_tree_and_small_axes_have_smaller_letters(
+    many: PolyleafRegressor, few: PolyleafRegressor
+) -> None:
+    from matplotlib import pyplot
+
+    assert_no_overlap(plots.plot_tree(many, max_depth=None).texts)
+    _, own = pyplot.subplots(figsize=(3, 2.5), layout="constrained")
+    assert_no_overlap(plots.plot_tree(few, ax=own).texts)
+
+
 def test_what_is_below_the_last_level_is_a_mean_by_cover(many: PolyleafRegressor) -> None:
     axes = plots.plot_tree(many, max_depth=0)
     leaves = leaves_from_the_left(many.to_dict()["trees"][0]["nodes"])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _COLUMN, _LEVEL, _CELL = 0.72, 0.85, 0.2
 _WIDEST, _HIGHEST_STRIP = 26.0, 5.0
 _MOST_IN_A_LINE = 19
-_SMALLEST_FONT = 3.0
+_SMALLEST_FONT = 2.0
 
 
 def plot_tree(
@@ -115,7 +115,7 @@ def _draw(
     axes.set_xticks([])
     axes.set_title(f"tree {tree} (round {tree // trees.forest.trees_per_round})", fontsize=10)
     write_names(axes, y=short_names(outputs))
-    _shrink_to_fit(axes, texts, n_columns)
+    _shrink_to_fit(axes, texts, n_columns, level)
     return axes
 
 
@@ -163,13 +163,16 @@ def _rows(trees: NamedTrees, column: PlacedColumn) -> str:
     return rows if column.n_leaves == 1 else f"{rows}\n{column.n_leaves} leaves"
 
 
-def _shrink_to_fit(axes: Axes, texts: list[Any], n_columns: int) -> None:
-    """Make the font smaller where a box is wider than the two columns it has, or a number than its one."""
-    inches, _ = laid_out_inches(axes)
+def _shrink_to_fit(axes: Axes, texts: list[Any], n_columns: int, level: float) -> None:
+    """Make the font smaller where a box is too large for two columns and a level, a number for one."""
+    width, height = laid_out_inches(axes)
     figure: Any = axes.get_figure(root=True)
-    unit = inches / n_columns * figure.dpi
-    room = [(1.9 if text.get_bbox_patch().get_edgecolor()[3] > 0 else 0.95) * unit for text in texts]
-    least = min(most / text.get_window_extent().width for text, most in zip(texts, room, strict=True))
-    size = max(_SMALLEST_FONT, FONT_SIZE * min(1.0, 0.92 * least))
+    column = width / n_columns * figure.dpi
+    level_height = height * figure.dpi * level / abs(float(np.diff(axes.get_ylim())[0]))
+    least = 1.0
     for text in texts:
-        text.set_fontsize(size)
+        box, boxed = text.get_window_extent(), text.get_bbox_patch().get_edgecolor()[3] > 0
+        across, down = (1.75, 0.6) if boxed else (0.87, 0.3)
+        least = min(least, across * column / box.width, down * level_height / box.height)
+    for text in texts:
+        text.set_fontsize(max(_SMALLEST_FONT, FONT_SIZE * least))
