@@ -30,7 +30,7 @@ from typing import Any
 import pytest
 
 import polyleaf
-from polyleaf import callbacks, metrics
+from polyleaf import callbacks, metrics, plots
 from polyleaf import dask as on_dask
 from polyleaf.cli import main as cli
 from polyleaf.estimators import classifier, regressor
@@ -450,7 +450,7 @@ def _arguments() -> set[str]:
     estimators = [polyleaf.PolyleafClassifier, polyleaf.PolyleafRegressor, polyleaf.PolyleafMixed]
     estimators += [getattr(on_dask, name) for name in on_dask.__all__]
     functions: list[Any] = [polyleaf.cv, polyleaf.load_model, polyleaf.ConformalIntervals]
-    functions += [getattr(room, name) for room in (callbacks, metrics) for name in room.__all__]
+    functions += [getattr(room, name) for room in (callbacks, metrics, plots) for name in room.__all__]
     functions += [
         method
         for one in estimators
@@ -525,6 +525,7 @@ def public_names() -> dict[str, Any]:
     """All that users call, by the names under `polyleaf`; `metrics` says in its docstring which these are."""
     named = {name: getattr(polyleaf, name) for name in polyleaf.__all__ if name != "__version__"}
     named |= {f"dask.{name}": getattr(on_dask, name) for name in on_dask.__all__}
+    named |= {f"plots.{name}": getattr(plots, name) for name in plots.__all__}
     named |= {f"callbacks.{name}": getattr(callbacks, name) for name in callbacks.__all__}
     for_users = (metrics.__doc__ or "").split("To be called by users:")[1]
     return named | {f"metrics.{name}": getattr(metrics, name) for name in re.findall(r"`(\w+)`", for_users)}

@@ -33,6 +33,7 @@ PYTHON_ROOMS = (
     "callbacks",
     "estimators",
     "dask",
+    "plots",
     "paper",
     "cli",
 )

@@ -127,12 +127,13 @@ def _path(trees: NamedTrees, begin: int, end: int, node: int) -> tuple[SplitCond
     # Children stand side by side, after their parent. A forged file may have nodes that nothing leads to.
     while node > 0 and len(found := np.flatnonzero((left == node) | ((left == node - 1) & (left >= 0)))) > 0:
         above = int(found[0])
-        path.append(_condition(trees, begin + above, goes_left=node == left[above]))
+        path.append(condition_at(trees, begin + above, goes_left=node == left[above]))
         node = above
     return tuple(reversed(path))
 
 
-def _condition(trees: NamedTrees, node: int, *, goes_left: bool) -> SplitCondition:
+def condition_at(trees: NamedTrees, node: int, *, goes_left: bool) -> SplitCondition:
+    """Return what a split, counted in the forest, asks of the rows of one side."""
     by_category = trees.splits_by_categories(node)
     left, right = trees.categories(node) if by_category else ([], [])
     return SplitCondition(

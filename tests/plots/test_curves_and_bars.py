@@ -1,0 +1,132 @@
+"""Training curves and importances show the numbers of the model, in order and readable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from looking import assert_inside, assert_no_overlap, names_at
+from sklearn.exceptions import NotFittedError
+
+from polyleaf import PolyleafRegressor, plots
+
+pytestmark = pytest.mark.cpu_only("pictures are drawn on the host")
+
+
+def test_a_curve_for_each_set_and_the_best_round(many: PolyleafRegressor) -> None:
+    axes = plots.plot_metric(many)
+    curves = [line for line in axes.get_lines() if len(line.get_xdata()) > 2]
+    assert len(curves) == 2
+    for line, name in zip(curves, ("train", "$held_out$"), strict=True):
+        assert line.get_ydata().tolist() == many.evals_result_[name]["rmse"]  # the last metric
+    assert curves[0].get_color() != curves[1].get_color()
+    best = many.best_iteration_
+    assert 0 < best < many.n_estimators_ - 1
+    marks = [line for line in axes.get_lines() if list(line.get_xdata()) == [best]]
+    assert [line.get_ydata()[0] for line in marks] == [
+        many.evals_result_[name]["rmse"][best] for name in ("train", "$held_out$")
+    ]
+    legend = axes.get_legend()
+    assert legend.get_title().get_text() == f"best round: {best}"
+    assert [text.get_text().split(":")[0] for text in legend.get_texts()] == ["train", "$held_out$"]
+    assert axes.get_ylabel() == "rmse"
+
+
+def test_a_metric_and_sets_of_choice_from_a_dict(many: PolyleafRegressor) -> None:
+    axes = plots.plot_metric(many.evals_result_, metric="mae", sets="train")
+    (line,) = axes.get_lines()  # a dict has no best round
+    assert line.get_ydata().tolist() == many.evals_result_["train"]["mae"]
+
+
+def test_many_sets_are_told_apart() -> None:
+    curves = {f"_set {number}": {"rmse": [3.0, 2.0, 1.0 + number]} for number in range(20)}
+    axes = plots.plot_metric(curves)
+    looks = {(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}
+    assert len(looks) == 20
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(curves)
+
+
+def test_bars_are_the_importances_in_order(many: PolyleafRegressor) -> None:
+    axes = plots.plot_importance(many, "split", top=7)
+    found = many.get_importance("split")
+    assert [bar.get_width() for bar in axes.patches] == sorted(found, reverse=True)[:7]
+    assert len(names_at(axes, "y")) == 7
+    assert max(map(len, names_at(axes, "y"))) <= 32
+    assert axes.get_title() == "7 of 40 features"
+    assert_no_overlap([*axes.get_yticklabels(), *axes.texts])
+    assert_inside(axes, [*axes.get_yticklabels(), *axes.texts])
+
+
+def test_few_features_are_named_in_full(few: PolyleafRegressor) -> None:
+    axes = plots.plot_importance(few, "cover")
+    order = np.argsort(-few.get_importance("cover"), kind="stable")
+    assert names_at(axes, "y") == [few.feature_names_in_[j] for j in order]
+    assert axes.get_title() == ""
+
+
+def test_importance_of_each_output_is_an_image(many: PolyleafRegressor, few: PolyleafRegressor) -> None:
+    for model, n_features in ((many, 20), (few, 3)):
+        axes = plots.plot_importance(model, per_output=True)
+        values = np.asarray(axes.images[0].get_array())
+        found = model.get_importance(per_output=True)
+        first = np.argsort(-found.sum(axis=1), kind="stable")[:n_features]
+        assert values.shape == (n_features, model.n_outputs_)
+        # The outputs are in another order, which is all.
+        np.testing.assert_array_equal(np.sort(values, axis=1), np.sort(found[first], axis=1))
+        assert_no_overlap(axes.get_xticklabels())
+        assert_no_overlap(axes.get_yticklabels())
+        assert_inside(axes, [*axes.get_xticklabels(), *axes.get_yticklabels()])
+
+
+def test_axes_of_the_caller_are_drawn_on(few: PolyleafRegressor) -> None:
+    from matplotlib import pyplot
+
+    _, own = pyplot.subplots()
+    assert plots.plot_importance(few, ax=own) is own
+    assert pyplot.get_fignums() == [1]
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "message"),
+    [
+        (lambda m: plots.plot_metric(m), ValueError, "fitted without eval_set"),
+        (lambda m: plots.plot_metric({"a": {"rmse": [1.0]}}, "mae"), ValueError, "no metric 'mae'"),
+        (lambda m: plots.plot_metric({"a": {"rmse": [1.0]}}, sets=["b"]), ValueError, "no set 'b'"),
+        (lambda m: plots.plot_metric({"a": {"rmse": []}}), ValueError, "no value of any round"),
+        (lambda m: plots.plot_metric({"a": [1.0]}), TypeError, "like evals_result_"),
+        (lambda m: plots.plot_metric(3), TypeError, "got int"),
+        (lambda m: plots.plot_metric(PolyleafRegressor()), NotFittedError, "not fitted"),
+        (lambda m: plots.plot_importance(PolyleafRegressor()), NotFittedError, "not fitted"),
+        (lambda m: plots.plot_importance(PolyleafRegressor), TypeError, "the class PolyleafRegressor"),
+        (lambda m: plots.plot_importance(m, "weight"), ValueError, "kind"),
+        (lambda m: plots.plot_importance(m, top=0), ValueError, "top"),
+        (lambda m: plots.plot_importance(m, ax="here"), TypeError, "ax must be Axes"),
+    ],
+)
+def test_bad_input_is_an_error_and_no_figure(
+    few: PolyleafRegressor, draw: Any, error: type[Exception], message: str
+) -> None:
+    from matplotlib import pyplot
+
+    with pytest.raises(error, match=message):
+        draw(few)
+    assert pyplot.get_fignums() == []
+
+
+def test_matplotlib_is_imported_when_a_picture_is_drawn() -> None:
+    """And where it is missing, the error says what to install."""
+    script = """
+import sys
+import polyleaf, polyleaf.plots
+assert "matplotlib" not in sys.modules
+sys.modules["matplotlib"] = None
+try:
+    polyleaf.plots.plot_metric({"a": {"rmse": [1.0]}})
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert 'pip install "polyleaf[plot]"' in done.stdout
