@@ -140,6 +140,12 @@ def test_tests_are_in_the_same_rooms() -> None:
             assert parts[0] in TEST_ROOMS, f"{path} is in no room"
 
 
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """They are modules without a package: of two, pytest would load one."""
+    names = [path.name for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_every_source_of_the_core_is_compiled() -> None:
     listed = set(re.findall(r"core/\w+/\w+\.cpp", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")))
     assert listed == {path.relative_to(ROOT).as_posix() for path in CORE.rglob("*.cpp")}

@@ -31,6 +31,7 @@ from polyleaf.params.table import PARAMETERS, parameters_of
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
 from polyleaf.peers.pieces import Pieces
+from polyleaf.plots import plot_row
 
 pytestmark = pytest.mark.cpu_only("what is said on any device")
 
@@ -229,6 +230,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "stages, streamed X": lambda: fitted("targets").staged_predict([X, X]),
     "as_labels, no top_k": lambda: fitted("classes").predict(X, as_labels=True),
     "sparse predictions, top_k": lambda: fitted("sparse labels").predict(X, sparse=True, top_k=2),
+    "versus, outputs": lambda: plot_row(fitted("targets"), X[:1], outputs=[0], versus=(0, 1)),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),
 }
 

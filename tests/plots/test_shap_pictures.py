@@ -151,7 +151,7 @@ def test_a_row_is_an_array_too(table: pd.DataFrame, targets: Any) -> None:
         (lambda m, X: plots.plot_row(m, X[:1], versus=("price", "cost")), ValueError, "no output 'cost'"),
         (lambda m, X: plots.plot_row(m, X[:1], versus=("price", "price")), ValueError, "twice"),
         (lambda m, X: plots.plot_row(m, X[:1], versus="price"), TypeError, "versus must be two"),
-        (lambda m, X: plots.plot_row(m, X[:1], 0, versus=(0, 1)), TypeError, "do not go together"),
+        (lambda m, X: plots.plot_row(m, X[:1], 0, versus=(0, 1)), ValueError, "does not go with outputs"),
         (lambda m, X: plots.plot_row(m, X[["f2"]][:1]), ValueError, "feature"),
     ],
 )

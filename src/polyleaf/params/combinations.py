@@ -612,6 +612,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "{option} needs top_k: {why}.",
     ),
     Exclusion(
+        "versus, outputs",
+        options.VERSUS,
+        options.CHOSEN_OUTPUTS,
+        "it names the two outputs to compare",
+    ),
+    Exclusion(
         "gain per output, unknown",
         options.GAIN_PER_OUTPUT,
         options.NO_GAIN_PER_OUTPUT,

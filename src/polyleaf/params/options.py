@@ -343,6 +343,8 @@ STAGES = Option("`staged_predict`, `staged_predict_proba`", _is_asked("stages"),
 TOP_K = Option("`top_k`", _is_asked("top_k"))
 NO_TOP_K = Option("no `top_k`", lambda s: "top_k" not in s.asked)
 AS_LABELS = Option("`predict(as_labels=True)`", _is_asked("as_labels"), "as_labels=True")
+VERSUS = Option("`versus` of a drawn row", _is_asked("versus"), "versus")
+CHOSEN_OUTPUTS = Option("`outputs`", _is_asked("outputs"))
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
     '`hessian="exact"`, sparse labels, trees of more than 1,024 outputs, a model file of an older version, '

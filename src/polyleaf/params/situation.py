@@ -64,7 +64,8 @@ class Situation:
     checkpoint, cross_validation : bool
         Whether a checkpoint is to be written; whether there is a model for each fold.
     asked : frozenset of str
-        Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "stages", "gain per output".
+        Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "stages", "versus", "outputs",
+        "gain per output".
     frame_known, output_gains : bool
         Whether it is known of which library frames are; whether the gains of outputs are.
     words : mapping

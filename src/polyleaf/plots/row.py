@@ -9,7 +9,9 @@ import numpy as np
 from polyleaf.data.inputs import FloatArray
 from polyleaf.explain.outputs import chosen_outputs
 from polyleaf.inspect.named_trees import NamedTrees
+from polyleaf.params.combinations import refused
 from polyleaf.params.rules import Integer
+from polyleaf.params.situation import Situation
 from polyleaf.plots.bars import draw_bars
 from polyleaf.plots.canvas import FONT_SIZE, check_axes
 from polyleaf.plots.clustering import clustered
@@ -65,13 +67,13 @@ def plot_row(
     Raises
     ------
     ValueError
-        When there is not one row, or an output does not exist.
+        When there is not one row, an output does not exist, or both `outputs` and `versus` are given.
     """
+    if versus is not None and outputs is not None:
+        raise refused(Situation(asked=frozenset({"versus", "outputs"})))
     check_axes(ax)
     names = names_of(model)
     Integer(1).check("top", top)
-    if versus is not None and outputs is not None:
-        raise TypeError("outputs and versus do not go together: versus names the outputs.")
     chosen = chosen_outputs(outputs, names.outputs) if versus is None else _pair(versus, names.outputs)
     table = _one_row(x)
     shap = np.asarray(model.shap_values(table, chosen), dtype=np.float64)
