@@ -173,7 +173,7 @@ class Run:
             if isinstance(result, (OSError, TimeoutError, Fenced)):
                 raise PeerLost(rank, address, f"it is not ready: {result}") from result
             if isinstance(result, BaseException):
-                raise result
+                raise _naming(result, rank, address)
             if result != version("polyleaf"):
                 raise RuntimeError(
                     f"the worker at {address} has polyleaf {result}, this process {version('polyleaf')}"
@@ -198,7 +198,7 @@ class Run:
             failed = [future for future in ended if future.status != "finished"]
             if failed:
                 self._await_end(futures, addresses)
-                raise _most_telling(futures)
+                raise _most_telling(futures, addresses)
             if len(ended) == len(futures):
                 return
             now = worker_states(self.client)
@@ -239,7 +239,9 @@ class Run:
         """Wait until the ranks on living workers have stopped: they do at their next exchange."""
         until = time.monotonic() + self.deadlines.silence
         while time.monotonic() < until:
-            self._lost |= {error.address for error in _errors(futures) if isinstance(error, PeerLost)}
+            self._lost |= {
+                error.address for error in _errors(futures).values() if isinstance(error, PeerLost)
+            }
             living = set(self._living(addresses))
             at = zip(futures, addresses, strict=False)  # there may be no futures yet
             rest = [future for future, address in at if address in living and not future.done()]
@@ -277,17 +279,34 @@ def launch(
         return run.launch(function, shards)
 
 
-def _most_telling(futures: Sequence[Future]) -> BaseException:
-    """Return the error that began it: what others say of it tells less."""
+def _most_telling(futures: Sequence[Future], addresses: Sequence[str]) -> BaseException:
+    """Return the error that began it, with the worker it is of: what others say of it tells less."""
 
-    def order(error: BaseException) -> int:
+    def order(rank: int) -> int:
         for place, kind in enumerate((PeerLost, PeerFailed, Stopped, Fenced)):
-            if isinstance(error, kind):
+            if isinstance(errors[rank], kind):
                 return place
-        return 4 if isinstance(error, ExchangeError) else -1
+        return 4 if isinstance(errors[rank], ExchangeError) else -1
 
-    return min(_errors(futures), key=order)
+    errors = _errors(futures)
+    raised = min(errors, key=order)
+    error = errors[raised]
+    if isinstance(error, PeerLost):  # says where
+        return error
+    rank = error.rank if isinstance(error, PeerFailed) else raised
+    return _naming(error, rank, addresses[rank])
 
 
-def _errors(futures: Sequence[Future]) -> list[BaseException]:
-    return [future.exception() for future in futures if future.done() and future.status != "finished"]
+def _naming(error: BaseException, rank: int, address: str) -> BaseException:
+    """Return an error with the worker that it is of."""
+    error.add_note(f"(raised by rank {rank}, on the worker at {address})")
+    return error
+
+
+def _errors(futures: Sequence[Future]) -> dict[int, BaseException]:
+    """Return the errors that there are, by rank."""
+    return {
+        rank: future.exception()
+        for rank, future in enumerate(futures)
+        if future.done() and future.status != "finished"
+    }

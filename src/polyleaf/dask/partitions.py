@@ -14,6 +14,7 @@ from dask.base import is_dask_collection
 from distributed import CancelledError, Client, Future, wait
 
 from polyleaf.dask.balance import assign
+from polyleaf.dask.comms import failed_at
 from polyleaf.peers.exchange import Stopped
 
 # Seconds after which somebody who waits for partitions looks up.
@@ -268,7 +269,8 @@ def _partitions(
     for number, future in zip(numbers, futures, strict=True):
         if future.status != "finished":
             error = future.exception()
-            error.add_note(f"(partition {number} of {name})")
+            where = "".join(f", on the worker at {address}" for address in failed_at(client, future.key))
+            error.add_note(f"(partition {number} of {name}{where})")
             raise error
     return futures
 

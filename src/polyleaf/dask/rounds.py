@@ -70,11 +70,6 @@ class ClientRounds:
         self._spent = Spent()
 
     @property
-    def begun(self) -> bool:
-        """Whether workers have said what the training will be."""
-        return self._outset is not None
-
-    @property
     def seed(self) -> int:
         """Of the run, once it has begun."""
         assert self._outset is not None

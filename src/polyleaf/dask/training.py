@@ -6,6 +6,7 @@ import gc
 import logging
 import pickle
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -56,9 +57,8 @@ def fit_on_cluster(
     tables = (training, *evals)
     described = [rows.described() for rows in tables]
     empty = [rows.empty() for rows in tables]
-    asked = Asked(estimator, seed, rounds.start, rounds.noted)
-    shared_memory = config.shared_memory
-    waits, measures = rounds.waits, rounds.measures and not evals
+    asked = Asked(estimator, seed, rounds.start, rounds.noted, rounds.measures and not evals)
+    waits, shared_memory = rounds.waits, config.shared_memory
 
     def prepare(rank: Rank, given: Any) -> None:
         take_rows(rank, asked, described, empty, given)
@@ -69,14 +69,13 @@ def fit_on_cluster(
         done = rank.kept.setdefault("done", [])
         if known is not None:  # those who knew of them are lost
             done[:] = [pickle.loads(trees) for trees in known]
-        pause = PauseAfterRound(rank.kept)
+        pause = PauseAfterRound(rank.kept, rank.epoch)
         reporter = Reporter(rank.client, rows.shard, peers, done, waits)
-        prepared = replace(rows.shard, callbacks=[reporter, pause], measured=measures)
+        prepared = replace(rows.shard, callbacks=[reporter, pause])
         train_shard(prepared, peers, done, rank.kept.setdefault("history", {}))
         return not pause.paused
 
-    with Run(client, config.deadlines) as run:
-        holdings = Holdings(client, run, tables)
+    with Run(client, config.deadlines) as run, closing(Holdings(client, run, tables)) as holdings:
         failures = n_done = 0
         workers: set[str] = set()
         while True:
@@ -102,4 +101,5 @@ def fit_on_cluster(
                     holdings.leave([error.address])
                 elif isinstance(error, PeerLost):
                     drop_workers(client, [error.address])
-                _log.warning("%s; going on with the rounds done (failure %d)", error, failures)
+                words = " ".join([str(error), *getattr(error, "__notes__", [])])
+                _log.warning("%s; going on with the rounds done (failure %d)", words, failures)
