@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -223,11 +224,14 @@ def resume(dask_worker):
     dask_worker.status = Status.running
 
 
-def load(share, dask_worker):
-    """Have so much in memory that Dask pauses the worker."""
+async def load(share, dask_worker):
+    """Have so much in memory that Dask pauses the worker, which answers others meanwhile."""
     limit = dask_worker.memory_manager.memory_limit
-    own = psutil.Process().memory_info().rss
-    dask_worker.ballast = np.ones(int(share * limit) - own, dtype=np.uint8)
+    missing = int(share * limit) - psutil.Process().memory_info().rss
+    dask_worker.ballast = []
+    for size in [1 << 24] * (missing >> 24):
+        dask_worker.ballast.append(np.ones(size, dtype=np.uint8))
+        await asyncio.sleep(0)
 
 
 def unload(dask_worker):

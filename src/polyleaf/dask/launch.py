@@ -19,6 +19,7 @@ from polyleaf.dask.line import Listener
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank, abort_run, ask_run, forget_run, has_begun, open_run, run_rank
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
+from polyleaf.training.callbacks import CallbackError
 
 _log = logging.getLogger(__name__)
 
@@ -150,7 +151,8 @@ class Run:
             self._watch(futures, addresses, listener, look)
             return futures[0].result()
         except BaseException as error:
-            news: ExchangeError = Stopped(f"the client stopped the run ({type(error).__name__}: {error})")
+            why = error.error if isinstance(error, CallbackError) else error
+            news: ExchangeError = Stopped(f"the client stopped the run ({type(why).__name__}: {why})")
             if isinstance(error, PeerLost):
                 self._lost.add(error.address)
                 news = error
