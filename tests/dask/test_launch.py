@@ -16,6 +16,7 @@ pytest.importorskip("distributed", reason='Dask is not installed: pip install "p
 from distributed import Client, Future, LocalCluster, get_worker
 
 from cluster import QUICK
+from polyleaf.dask.comms import is_connected, threads_of_workers, worker_states
 from polyleaf.dask.launch import Run, launch
 from polyleaf.dask.messages import Deadlines
 from polyleaf.peers.collectives import Collectives
@@ -286,6 +287,17 @@ def overwrite(rank, shard):
 
 def test_what_was_sent_may_be_overwritten_at_once(cluster):
     assert launch(cluster.client, overwrite, shared_out(cluster.grow_to(3)), QUICK)
+
+
+def test_a_client_that_has_given_up_says_so(cluster):
+    """It has no scheduler then, not even one that is closed."""
+    other = Client(cluster.client.scheduler.address, set_as_default=False)
+    other.close()
+    assert other.scheduler is None
+    for question in (threads_of_workers, worker_states):
+        with pytest.raises(OSError, match="given up its scheduler"):
+            question(other)
+    assert not is_connected(other)
 
 
 def test_bad_calls_are_refused(cluster):

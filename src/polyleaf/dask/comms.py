@@ -4,11 +4,11 @@ Messages go between workers through handlers that a plugin adds to a worker, ove
 those of its P2P shuffle do: no port of our own, and TLS where the cluster has it. The client reaches workers
 through the scheduler.
 
-Tested with dask and distributed 2026.8.0, and with 2025.7.0. Of a worker: ``handlers``, ``plugin_add``,
+Tested with dask and distributed 2026.8.0, and with 2025.7.0: of a worker, ``handlers``, ``plugin_add``,
 ``plugins``, ``rpc.connect`` and ``reuse``, ``loop.asyncio_loop``, ``state.tasks`` and ``nthreads``,
-``memory_manager``. Of a client: ``_run``, ``sync``, ``loop``, and ``scheduler.broadcast`` and ``identity``.
-Of a scheduler, in functions that run there: ``remove_worker``, ``tasks`` with ``exception_blame`` and
-``erred_on``. And ``distributed.core.send_recv``, ``distributed.client._wait``,
+``memory_manager``; of a client, ``_run``, ``sync``, ``loop``, and ``scheduler.broadcast`` and ``identity``;
+of a scheduler, in functions that run there, ``remove_worker``, ``tasks`` with ``exception_blame`` and
+``erred_on``; ``distributed.core.send_recv``, ``distributed.client._wait`` and
 ``distributed.protocol.to_serialize``.
 """
 
@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -253,15 +254,34 @@ def is_connected(client: Client) -> bool:
     if client.status != "running":
         return False
     try:
-        client.sync(client.scheduler.identity)
+        with _connected(client):
+            client.sync(client.scheduler.identity)
     except (OSError, RuntimeError):
         return False
     return True
 
 
+@contextmanager
+def _connected(client: Client) -> Iterator[None]:
+    """Raise OSError where a client has given up its scheduler: it has none from then on."""
+    try:
+        yield
+    except AttributeError as error:
+        if client.scheduler is not None:
+            raise
+        raise OSError("the client has given up its scheduler") from error
+
+
+def threads_of_workers(client: Client) -> dict[str, int]:
+    """Return the threads of the workers of the cluster, by address. Raises OSError where it is gone."""
+    with _connected(client):
+        return dict(client.nthreads())
+
+
 def worker_states(client: Client) -> dict[str, WorkerState]:
-    """Return the workers of the cluster by address."""
-    workers = client.sync(client.scheduler.identity)["workers"]
+    """Return the workers of the cluster by address. Raises OSError where it is gone."""
+    with _connected(client):
+        workers = client.sync(client.scheduler.identity)["workers"]
     return {
         address: WorkerState(worker["last_seen"], worker["status"], worker["nthreads"])
         for address, worker in workers.items()
@@ -281,7 +301,8 @@ def _failed_at(key: Any, dask_scheduler: Any) -> list[str]:
 
 def drop_workers(client: Client, addresses: Collection[str]) -> None:
     """Have the scheduler take workers for dead that are silent: what they held is computed elsewhere."""
-    known = [address for address in addresses if address in client.nthreads()]
+    there = threads_of_workers(client)
+    known = [address for address in addresses if address in there]
     if known:
         client.run_on_scheduler(_drop_workers, known)
 

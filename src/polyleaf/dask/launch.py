@@ -14,7 +14,7 @@ from typing import Any, Self
 import cloudpickle
 from distributed import Client, Future, wait
 
-from polyleaf.dask.comms import WorkerState, run_on_workers, worker_states
+from polyleaf.dask.comms import WorkerState, run_on_workers, threads_of_workers, worker_states
 from polyleaf.dask.line import Listener
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank, abort_run, ask_run, forget_run, has_begun, open_run, run_rank
@@ -252,7 +252,7 @@ class Run:
             self._ended(rest)
 
     def _living(self, addresses: Sequence[str] | set[str]) -> list[str]:
-        known = self.client.nthreads()
+        known = threads_of_workers(self.client)
         return [address for address in addresses if address in known and address not in self._lost]
 
     def _on_living(

@@ -12,7 +12,7 @@ from typing import Any
 
 from distributed import Client
 
-from polyleaf.dask.comms import drop_workers
+from polyleaf.dask.comms import drop_workers, threads_of_workers
 from polyleaf.dask.config import Config
 from polyleaf.dask.holdings import Holdings
 from polyleaf.dask.kept_rows import Asked, KeptRows, PauseAfterRound, take_rows
@@ -80,7 +80,7 @@ def fit_on_cluster(
         workers: set[str] = set()
         while True:
             try:
-                workers = set(client.nthreads())
+                workers = set(threads_of_workers(client))
                 plan = holdings.planned()
                 before, n_done = n_done, max(plan.n_done, len(rounds))
                 if n_done > before:
@@ -95,7 +95,7 @@ def fit_on_cluster(
                 failures += 1
                 lost = isinstance(error, (PeerLost, PeerFailed, Stopped, Fenced))
                 # While rows are placed, a worker that goes is an error of another kind.
-                if failures > _MOST_FAILURES or not (lost or workers - set(client.nthreads())):
+                if failures > _MOST_FAILURES or not (lost or workers - set(threads_of_workers(client))):
                     raise
                 if isinstance(error, PeerPaused):
                     holdings.leave([error.address])
