@@ -4,7 +4,7 @@
 #include "leaves/leaf_values.hpp"
 #include "leaves/output_gain.hpp"
 #include "leaves/renewed.hpp"
-#include "leaves/shared_quantiles.hpp"
+#include "leaves/shared_renewal.hpp"
 
 namespace polyleaf {
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/message.hpp"
 #include "base/number_keys.hpp"
 #include "base/threads.hpp"
 #include "leaves/renewed.hpp"
@@ -21,6 +21,7 @@ constexpr std::size_t kShown = 64;
 constexpr std::uint64_t kNoKey = ~std::uint64_t{0};  // that of no number
 // Of the numbers of a block of columns, in each shard.
 constexpr double kBlockBytes = 1 << 28;
+constexpr char kOtherQuantiles[] = "a shard looks for other quantiles than this one";
 constexpr double kNumberBytes = 40;  // key, weight, cumulative weight, and the residual they are made of
 
 // A number that some shard has between the bounds, and what those of that shard up to it weigh.
@@ -42,29 +43,6 @@ struct Verdict {
   std::uint64_t least, most;  // the bounds of its key
   std::uint64_t is_found;
   double quantile;
-};
-
-template <class Value>
-void append(std::string& text, const Value* values, std::size_t n) {
-  if (n > 0) text.append(reinterpret_cast<const char*>(values), n * sizeof(Value));
-}
-
-// Reads what others appended.
-class Reader {
- public:
-  explicit Reader(const std::string& text) : at_(text.data()), left_(text.size()) {}
-
-  template <class Value>
-  void read(Value* values, std::size_t n) {
-    if (n > left_ / sizeof(Value)) throw std::runtime_error("a shard looks for other quantiles than this one");
-    if (n > 0) std::memcpy(values, at_, n * sizeof(Value));
-    at_ += n * sizeof(Value);
-    left_ -= n * sizeof(Value);
-  }
-
- private:
-  const char* at_;
-  std::size_t left_;
 };
 
 // The distinct numbers of a shard and the weight of all up to each; those between the bounds are [begin, end).
@@ -97,10 +75,9 @@ class OwnNumbers {
     const std::vector<std::size_t> places = shown_places();
     const Report report{end_ < keys_.size() ? keys_[end_] : kNoKey, end_ - begin_ <= kShown ? 1u : 0u, places.size(),
                         before(begin_)};
-    append(text, &report, 1);
+    append(text, report);
     for (const std::size_t at : places) {
-      const Shown shown{keys_[at], before(at), through_[at]};
-      append(text, &shown, 1);
+      append(text, Shown{keys_[at], before(at), through_[at]});
     }
   }
 
@@ -140,9 +117,8 @@ class OwnedQuantile {
  public:
   OwnedQuantile(double level, bool weighted) : level_(level), weighted_(weighted) {}
 
-  void read(Reader& said) {
-    Report report;
-    said.read(&report, 1);
+  void read(MessageReader& said) {
+    const auto report = said.read<Report>();
     is_whole_ = is_whole_ && report.is_whole != 0;
     above_ = std::min(above_, report.above);
     below_.push_back(report.below);
@@ -288,7 +264,7 @@ class SharedQuantiles {
     for (const std::size_t v : left_)
       if (owner(v) == static_cast<std::size_t>(peers_.rank())) mine.push_back(v);
     for (const std::string& text : said) {
-      Reader reader(text);
+      MessageReader reader(text, kOtherQuantiles);
       for (const std::size_t v : mine) owned_[v].read(reader);
     }
     std::vector<Verdict> verdicts(mine.size());
@@ -297,8 +273,9 @@ class SharedQuantiles {
     std::string text;
     append(text, verdicts.data(), verdicts.size());
     const std::vector<std::string> all = peers_.gather(text);
-    std::vector<Reader> readers(all.begin(), all.end());
-    for (const std::size_t v : left_) readers[owner(v)].read(&verdicts_[v], 1);
+    std::vector<MessageReader> readers;
+    for (const std::string& one : all) readers.emplace_back(one, kOtherQuantiles);
+    for (const std::size_t v : left_) verdicts_[v] = readers[owner(v)].read<Verdict>();
   }
 
   Peers& peers_;
@@ -342,26 +319,6 @@ std::size_t columns_at_once(std::size_t n_here, const Shard& shard) {
 std::vector<double> shared_quantiles(std::vector<SortedNumbers> here, const std::vector<double>& levels, bool weighted,
                                      const Shard& shard, int n_threads) {
   return SharedQuantiles(std::move(here), levels, weighted, shard, n_threads).find();
-}
-
-void renew_shared_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, GrownTree& tree) {
-  const bool weighted = weighs_residuals(task);
-  std::size_t n_here = 0;
-  for (const LeafRows& leaf : places.leaves) n_here += leaf.end - leaf.begin;
-  const std::size_t step = columns_at_once(n_here, task.shard);
-  for (std::size_t first = 0; first < task.leaf_gradients.n_outputs; first += step) {
-    std::vector<RenewedValue> values;
-    for (const RenewedValue& value : renewed_values(task, places.leaves.size(), tree))
-      if (value.output >= first && value.output - first < step) values.push_back(value);
-    std::vector<SortedNumbers> here(values.size());
-    std::vector<double> levels(values.size());
-    each_leaf_of(values, task, places, n_threads, [&](std::size_t v, LeafResiduals& residuals, std::size_t k) {
-      here[v] = weighted ? sort_numbers(residuals.weighed[k]) : sort_numbers(residuals.plain[k]);
-      levels[v] = task.renewal.level[values[v].output];
-    });
-    const std::vector<double> quantiles = shared_quantiles(std::move(here), levels, weighted, task.shard, n_threads);
-    for (std::size_t v = 0; v < values.size(); ++v) set_renewed(task, values[v], quantiles[v], tree);
-  }
 }
 
 }  // namespace polyleaf

@@ -1,12 +1,11 @@
 // Quantiles of numbers that are in several shards (leaves/renewed.hpp has those of numbers in one place).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "base/shard.hpp"
-#include "growth/contract.hpp"
-#include "growth/leaf_rows.hpp"
 #include "leaves/renewed.hpp"
 
 namespace polyleaf {
@@ -28,8 +27,5 @@ std::size_t columns_at_once(std::size_t n_here, const Shard& shard);
 // exchanges as the numbers have digits to the base 32, however many quantiles there are.
 std::vector<double> shared_quantiles(std::vector<SortedNumbers> here, const std::vector<double>& levels, bool weighted,
                                      const Shard& shard, int n_threads);
-
-// The very values of renew_leaves on all rows in one place.
-void renew_shared_leaves(const GrowTask& task, int n_threads, const RowsInLeaves& places, GrownTree& tree);
 
 }  // namespace polyleaf

@@ -1,8 +1,8 @@
 #include "search/shared_search.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "kernels/histogram.hpp"
 
@@ -33,29 +33,6 @@ std::size_t largest_size(const std::vector<HistogramLayout>& layouts) {
   for (const HistogramLayout& one : layouts) largest = std::max(largest, one.size());
   return largest;
 }
-
-template <class Number>
-void write(std::string& text, const Number& number) {
-  text.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
-class Reader {
- public:
-  explicit Reader(const std::string& text) : text_(text) {}
-  bool at_end() const { return at_ == text_.size(); }
-  template <class Number>
-  Number number() {
-    Number out;
-    if (text_.size() - at_ < sizeof out) throw std::runtime_error("a shard said too little of the splits it found");
-    std::memcpy(&out, text_.data() + at_, sizeof out);
-    at_ += sizeof out;
-    return out;
-  }
-
- private:
-  const std::string& text_;
-  std::size_t at_ = 0;
-};
 
 }  // namespace
 
@@ -199,7 +176,7 @@ void SharedSearch::run_together(const Job* jobs, std::size_t n) {
   const std::string own = written(found);
   for (Findings& one : found)
     for (std::vector<LeftSums>& sums : one.left) sums.clear();  // come back with those of the others
-  for (const std::string& text : shard_.peers().gather(own)) read(text, found);
+  for (const std::string& text : shard_.peers().gather(own)) read_findings(text, terms_.layout().n_channels(), found);
   for (std::size_t i = 0; i < n; ++i) {
     const Job& job = jobs[i];
     if (may_split(*job.built, rules_)) accept(*job.built, NodeSearches::kBuilt, found[i]);
@@ -261,7 +238,7 @@ void SharedSearch::search(const Job& job, std::int32_t* histogram, const Team& t
   }
 }
 
-SharedSearch::LeftSums SharedSearch::sum_left(const FoundSplit& found, const TileHistograms& histograms) const {
+LeftSums SharedSearch::sum_left(const FoundSplit& found, const TileHistograms& histograms) const {
   const Candidate& split = found.best.chosen;
   const FeatureBins& bins = matrix_.features[static_cast<std::size_t>(split.feature)];
   const std::size_t first = matrix_.tiles[bins.tile].slot_begin[bins.position];
@@ -304,60 +281,6 @@ void SharedSearch::search_tile(const Job& job, std::int32_t* histogram, std::siz
   if (search_built) found[2 * at] = built.best(tile, {histogram + own.offset(matrix_, at, 0), own.stride()});
   if (job.derived != nullptr)
     found[2 * at + 1] = derived.best(tile, {pool_.at(job.parent_slot, at, 0), pool_.stride()});
-}
-
-// What was found in the own tiles, for all shards: splits, then sums, each with the job it is of.
-std::string SharedSearch::written(const std::vector<Findings>& found) const {
-  std::string splits, sums;
-  std::size_t n_splits = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    for (std::size_t place = 0; place < found[i].splits.size(); ++place) {
-      const FoundSplit& one = found[i].splits[place];
-      if (one.best.chosen.feature < 0) continue;
-      ++n_splits;
-      write(splits, i);
-      write(splits, place);
-      write(splits, one.best);
-      for (const auto* side : {&one.partition.left, &one.partition.right}) {
-        write(splits, side->size());
-        for (const std::uint32_t bin : *side) write(splits, bin);
-      }
-    }
-    for (std::size_t which = 0; which < 2; ++which)
-      for (const LeftSums& one : found[i].left[which]) {
-        write(sums, i);
-        write(sums, which);
-        write(sums, one.feature);
-        sums.append(reinterpret_cast<const char*>(one.sums.data()), one.sums.size() * sizeof one.sums[0]);
-      }
-  }
-  std::string text;
-  write(text, n_splits);
-  return text + splits + sums;
-}
-
-void SharedSearch::read(const std::string& text, std::vector<Findings>& found) const {
-  Reader reader(text);
-  const auto expect = [](bool holds) {
-    if (!holds) throw std::runtime_error("a shard speaks of another tree");
-  };
-  for (auto n_splits = reader.number<std::size_t>(); n_splits > 0; --n_splits) {
-    const auto i = reader.number<std::size_t>(), place = reader.number<std::size_t>();
-    expect(i < found.size() && place < found[i].splits.size());
-    FoundSplit& one = found[i].splits[place];
-    one.best = reader.number<BestCandidate>();
-    for (auto* side : {&one.partition.left, &one.partition.right}) {
-      side->clear();
-      for (auto left = reader.number<std::size_t>(); left > 0; --left) side->push_back(reader.number<std::uint32_t>());
-    }
-  }
-  while (!reader.at_end()) {
-    const auto i = reader.number<std::size_t>(), which = reader.number<std::size_t>();
-    expect(i < found.size() && which < 2);
-    LeftSums one{reader.number<std::int32_t>(), std::vector<std::int32_t>(terms_.layout().n_channels())};
-    for (std::int32_t& sum : one.sums) sum = reader.number<std::int32_t>();
-    found[i].left[which].push_back(std::move(one));
-  }
 }
 
 }  // namespace polyleaf

@@ -6,7 +6,6 @@
 // alone. A level takes two exchanges: histograms, and splits.
 #pragma once
 
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "base/shard.hpp"
 #include "growth/level_search.hpp"
 #include "quantize/payload.hpp"
+#include "search/findings.hpp"
 #include "search/histogram_builder.hpp"
 #include "search/histogram_layout.hpp"
 #include "search/histogram_pool.hpp"
@@ -42,16 +42,6 @@ class SharedSearch : public LevelSearch {
   };
   using Jobs = std::vector<Job>;
   using Found = NodeSearches::Found;
-  // The sums of the rows that a split by this feature sends left, all channels.
-  struct LeftSums {
-    std::int32_t feature = -1;
-    std::vector<std::int32_t> sums;
-  };
-  // What is known of the two nodes of a job: their best splits, and the sums of those that shards take for the best.
-  struct Findings {
-    Found splits;
-    std::vector<LeftSums> left[2];
-  };
 
   std::size_t most_histograms() const;
   bool keeps_histogram(const Node& node) const;
@@ -66,8 +56,6 @@ class SharedSearch : public LevelSearch {
   void search_tile(const Job& job, std::int32_t* histogram, std::size_t at, int thread, Found& found);
   LeftSums sum_left(const FoundSplit& found, const TileHistograms& histograms) const;
   void accept(Node& node, NodeSearches::Which which, Findings& found);
-  std::string written(const std::vector<Findings>& found) const;
-  void read(const std::string& text, std::vector<Findings>& found) const;
   // Calls body(i, team) for i < n: with all threads one after the other, or each by a thread of its own.
   template <class Body>
   void each(std::size_t n, Body&& body);

@@ -143,6 +143,25 @@ def test_rounds_are_logged_at_the_client(cluster, caplog):
     assert sent[-1] >= sum(sent[:-1])
 
 
+def test_what_is_logged_of_a_training_that_fails(cluster, caplog):
+    """All rounds done, also that whose callback fails; nothing of a training that does not begin."""
+    caplog.set_level(logging.INFO, logger="polyleaf.dask.rounds")
+    with pytest.raises(ValueError, match="infinity"):
+        DaskPolyleafRegressor(**COMMON).fit(array(np.full_like(X, np.inf), 40), array(Y, 40))
+    assert not [record for record in caplog.records if record.name == "polyleaf.dask.rounds"]
+
+    def fails(state):
+        raise LookupError("no such thing")
+
+    with pytest.raises(LookupError):
+        DaskPolyleafRegressor(**COMMON, callbacks=[fails]).fit(array(X, 40), array(Y, 40))
+    first, last = (one.getMessage() for one in caplog.records if one.name == "polyleaf.dask.rounds")
+    assert first.startswith("round 1 of 6: ")
+    assert last.startswith("1 round in ")
+    once, in_all = (int(line.rpartition("; ")[2].partition(" ")[0]) for line in (first, last))
+    assert 0 < once <= in_all
+
+
 @pytest.mark.parametrize(
     ("callbacks", "waits"),
     [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import signal
 import threading
 import time
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,6 +25,9 @@ from rows import N, X, Y, array
 
 from polyleaf import PolyleafRegressor
 from polyleaf.dask.comms import worker_states
+from polyleaf.dask.kept_rows import PauseAfterRound, ask_for_pause
+from polyleaf.dask.launch import Run
+from polyleaf.data import memory
 
 pytestmark = [
     pytest.mark.cpu_only("shards are of the CPU"),
@@ -80,6 +86,11 @@ class Heard(logging.Handler):
         if self.words in self.lines[-1]:
             self.event.set()
 
+    def slow_down(self, state):
+        """A callback: rounds take their time until then."""
+        if not self.event.is_set():
+            time.sleep(0.7)
+
     def __enter__(self):
         logger = logging.getLogger("polyleaf.dask.holdings")
         self._level = logger.level
@@ -99,15 +110,78 @@ def test_a_worker_that_comes_takes_rows_after_the_round(cluster, tmp_path):
     waited_for(lambda: set(cluster.client.nthreads()) == before)
     fault = Fault(cluster, lambda address, pid: cluster.grow_to(3), True)
     with Heard("will take rows") as heard:
-        assert_same_file(tmp_path, [fault, lambda state: time.sleep(0.3)], PARAMS | {"n_estimators": 9})
+        assert_same_file(tmp_path, [fault, heard.slow_down], PARAMS | {"n_estimators": 30})
         assert heard.event.is_set()
     again = [line for line in heard.lines if "partitions of X are computed" in line]
     assert len(again) == 1
     moved = int(again[0].split()[0])
     assert N // SIZE / 4 <= moved <= N // SIZE / 2  # a third of the rows
     assert sum(computed(tmp_path).values()) == N // SIZE + moved
-    assert fault.rounds == list(range(9))
+    assert fault.rounds == list(range(30))
     assert cluster.left_behind(list(cluster.client.nthreads())) == {}
+
+
+class SilentNewcomer:
+    """A callback: a worker comes and is stopped at once; some rounds later it goes on."""
+
+    def __init__(self, cluster, heard):
+        self.cluster, self.heard = cluster, heard
+        self.pid, self.late, self.rounds = None, False, []
+        self.timer = threading.Timer(60, self.give_up)
+
+    def after_round(self, state):
+        self.rounds.append(state.round)
+        if state.round == 0:
+            before = set(self.cluster.client.nthreads())
+            new = set(self.cluster.grow_to(len(before) + 1)) - before
+            self.pid = self.cluster.pid(*new)
+            os.kill(self.pid, signal.SIGSTOP)
+            self.timer.start()
+        if state.round == 4:
+            os.kill(self.pid, signal.SIGCONT)
+        self.heard.slow_down(state)
+
+    def after_training(self, state):
+        self.timer.cancel()
+
+    def give_up(self):
+        self.late = True
+        os.kill(self.pid, signal.SIGCONT)
+
+
+def test_rounds_do_not_wait_for_a_worker_that_comes_and_is_silent(cluster, tmp_path):
+    """It takes rows once it answers."""
+    before = set(cluster.grow_to(2))
+    cluster.client.retire_workers(sorted(set(cluster.client.nthreads()) - before))
+    waited_for(lambda: set(cluster.client.nthreads()) == before)
+    with Heard("will take rows") as heard:
+        newcomer = SilentNewcomer(cluster, heard)
+        assert_same_file(tmp_path, [newcomer], PARAMS | {"n_estimators": 30}, silence=200)
+        assert not newcomer.late  # the client was still waiting for it
+        assert heard.event.is_set()
+    assert newcomer.rounds == list(range(30))
+    assert cluster.left_behind(list(cluster.client.nthreads())) == {}
+
+
+def pauses(rank, path):
+    """Wait until it is asked for, then return whether a round is followed by a pause."""
+    waited_for(path.exists)
+    return PauseAfterRound(rank.kept, rank.epoch).after_round(SimpleNamespace(n_done=1, n_rounds=3))
+
+
+def test_a_pause_that_is_asked_for_before_the_first_rank_begins(cluster, tmp_path):
+    """It ends that launch after a round, and no other one."""
+    address = cluster.grow_to(1)[0]
+    path = tmp_path / "asked"
+    with Run(cluster.client) as run:
+
+        def ask(states):
+            if not path.exists():
+                assert run.ask([address], partial(ask_for_pause, epoch=run.epoch)) == {address: True}
+                path.write_text("")
+
+        assert run.launch(pauses, {address: path}, look=ask)
+        assert not run.launch(pauses, {address: path})
 
 
 class PausesWhenRead:
@@ -150,11 +224,14 @@ def resume(dask_worker):
     dask_worker.status = Status.running
 
 
-def load(share, dask_worker):
-    """Have so much in memory that Dask pauses the worker."""
+async def load(share, dask_worker):
+    """Have so much in memory that Dask pauses the worker, which answers others meanwhile."""
     limit = dask_worker.memory_manager.memory_limit
-    own = psutil.Process().memory_info().rss
-    dask_worker.ballast = np.ones(int(share * limit) - own, dtype=np.uint8)
+    missing = int(share * limit) - psutil.Process().memory_info().rss
+    dask_worker.ballast = []
+    for size in [1 << 24] * (missing >> 24):
+        dask_worker.ballast.append(np.ones(size, dtype=np.uint8))
+        await asyncio.sleep(0)
 
 
 def unload(dask_worker):
@@ -201,6 +278,30 @@ def test_a_memory_limit_pauses_a_worker(with_nannies, tmp_path):
     assert ballast.paused is not None
     assert set(computed(tmp_path).values()) == {1}
     waited_for(lambda: {one.status for one in worker_states(with_nannies).values()} == {"running"})
+
+
+def free_and_used(rank, shard):
+    """Return, of all ranks: what can be had here, of the machine, and what the process has."""
+    with memory.within(memory.MemoryShare()):
+        machine = memory.available()
+    text = f"{memory.available()} {machine} {memory._used()}"
+    return [bytes(one).decode() for one in rank.exchange.exchange([text.encode()] * rank.exchange.size)]
+
+
+def test_what_can_be_had_is_shared_with_workers_on_the_machine(cluster):
+    addresses = cluster.grow_to(3)
+    with Run(cluster.client) as run:
+        for line in run.launch(free_and_used, dict.fromkeys(addresses)):
+            free, machine, _ = map(int, line.split())
+            assert 0 < free < 0.4 * machine
+
+
+def test_what_can_be_had_stays_below_where_dask_pauses(with_nannies):
+    with Run(with_nannies) as run:
+        for line in run.launch(free_and_used, dict.fromkeys(with_nannies.nthreads())):
+            free, _, used = map(int, line.split())
+            assert used > 1 << 24
+            assert free + used < 0.9 * (900 << 20)
 
 
 def test_a_worker_that_its_nanny_restarts(with_nannies, tmp_path):

@@ -16,6 +16,7 @@ pytest.importorskip("distributed", reason='Dask is not installed: pip install "p
 from distributed import Client, Future, LocalCluster, get_worker
 
 from cluster import QUICK
+from polyleaf.dask.comms import is_connected, threads_of_workers, worker_states
 from polyleaf.dask.launch import Run, launch
 from polyleaf.dask.messages import Deadlines
 from polyleaf.peers.collectives import Collectives
@@ -91,9 +92,38 @@ def raise_in_the_third(rank, culprit):
 @pytest.mark.parametrize("culprit", [0, 2])
 def test_an_error_of_a_rank_ends_the_run(cluster, culprit):
     addresses = cluster.grow_to(3)
-    with pytest.raises(LookupError, match="no such column"):
+    with pytest.raises(LookupError, match="no such column") as caught:
         launch(cluster.client, raise_in_the_third, shared_out(addresses, culprit), QUICK)
+    worker = f"(raised by rank {culprit}, on the worker at {addresses[culprit]})"
+    assert caught.value.__notes__ == [worker]
     assert cluster.left_behind(addresses) == {}
+
+
+def without_memory(rank, shard):
+    raise MemoryError(shard)
+
+
+def fails_to_be_read():
+    raise ImportError("no such library")
+
+
+class OnlyAtHome:
+    """What no worker can read."""
+
+    def __reduce__(self):
+        return fails_to_be_read, ()
+
+
+def test_errors_keep_their_kind_and_name_the_worker(cluster):
+    (address,) = cluster.grow_to(1)[:1]
+    words = f"on the worker at {address}"
+    with pytest.raises(MemoryError, match="too large") as caught:
+        launch(cluster.client, without_memory, {address: "too large"}, QUICK)
+    assert words in caught.value.__notes__[0]
+    away = OnlyAtHome()
+    with pytest.raises(ImportError, match="no such library") as unread:
+        launch(cluster.client, lambda rank, shard: away, {address: None}, QUICK)
+    assert words in unread.value.__notes__[0]
 
 
 def note_the_error(rank, folder):
@@ -116,8 +146,10 @@ def test_a_rank_that_ends_early_is_an_error_of_those_who_wait(cluster):
         if rank.exchange.rank != 1:
             rank.exchange.exchange([b""] * rank.exchange.size)
 
-    with pytest.raises((PeerFailed, PeerLost), match=r"rank 1 .*ended"):
-        launch(cluster.client, one, shared_out(cluster.grow_to(3)), QUICK)
+    addresses = cluster.grow_to(3)
+    with pytest.raises((PeerFailed, PeerLost), match=r"rank 1 .*ended") as caught:
+        launch(cluster.client, one, shared_out(addresses), QUICK)
+    assert addresses[1] in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
 
 
 def test_two_runs_at_once_do_not_mix(cluster):
@@ -255,6 +287,17 @@ def overwrite(rank, shard):
 
 def test_what_was_sent_may_be_overwritten_at_once(cluster):
     assert launch(cluster.client, overwrite, shared_out(cluster.grow_to(3)), QUICK)
+
+
+def test_a_client_that_has_given_up_says_so(cluster):
+    """It has no scheduler then, not even one that is closed."""
+    other = Client(cluster.client.scheduler.address, set_as_default=False)
+    other.close()
+    assert other.scheduler is None
+    for question in (threads_of_workers, worker_states):
+        with pytest.raises(OSError, match="given up its scheduler"):
+            question(other)
+    assert not is_connected(other)
 
 
 def test_bad_calls_are_refused(cluster):

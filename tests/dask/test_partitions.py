@@ -194,7 +194,10 @@ def test_bad_tables_are_refused_by_name(cluster, wholes):
 
     with pytest.raises(LookupError, match="no such file") as caught:
         place(client, {**tables, "y": tables["y"].map_blocks(broken, dtype=float, meta=np.zeros((0, 0)))})
-    assert caught.value.__notes__ == ["(partition 0 of y)"]
+    (note,) = caught.value.__notes__
+    words, _, address = note.strip("()").partition(", on the worker at ")
+    assert words == "partition 0 of y"
+    assert address in client.nthreads()
 
 
 @settings(max_examples=100, deadline=None)

@@ -8,7 +8,8 @@ import pytest
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
 
 import dask.array as da
-from distributed import Client
+import dask.dataframe as dd
+from distributed import Client, LocalCluster
 from rows import CLASSES, TABLE, TARGETS, WEIGHT, N, X, Y, array, frame, watched
 
 import dask
@@ -140,6 +141,41 @@ def test_errors_in_rows_name_them(cluster):
     with pytest.raises(ValueError, match="sample_weight"):
         fit(array(X, 40), array(Y, 40), array(-WEIGHT, 40))
     assert cluster.left_behind(list(cluster.client.nthreads())) == {}
+
+
+def test_partitions_with_other_columns_are_named(cluster):
+    """Also where a worker has one beside others: those of a data frame would be joined by their names."""
+    assert len(cluster.client.nthreads()) < 6  # so that each has some of 12
+
+    def narrow(block, block_id=None):
+        return block[:, :2] if block_id and block_id[0] == 5 else block
+
+    rows = array(X, 10).map_blocks(narrow, dtype=float, meta=X[:0])
+    with pytest.raises(ValueError, match=r"partition \d of X is not like partition \d") as caught:
+        DaskPolyleafRegressor(**COMMON).fit(rows, array(Y, 30))
+    assert "partition 5" in str(caught.value)
+    frames = [TABLE[["a", "b"]].iloc[low : low + 10] for low in range(0, N, 10)]
+    frames[5] = frames[5].rename(columns={"b": "z"})
+    table = dd.from_delayed([dask.delayed(one) for one in frames], meta=frames[0][:0], verify_meta=False)
+    with pytest.raises(ValueError, match=r"X has a column '(b|z)' where '(b|z)' is") as caught:
+        DaskPolyleafRegressor(**COMMON).fit(table, array(Y, 30))
+    assert "partition 5" in str(caught.value)
+    assert cluster.left_behind(list(cluster.client.nthreads())) == {}
+
+
+def test_training_rows_that_are_too_many_for_a_metric_are_refused(monkeypatch):
+    """Where verbose would show it after each round, and no evaluation set stands for them."""
+    monkeypatch.setattr("polyleaf.peers.gather.MOST_GATHERED_BYTES", 100)
+    params = COMMON | {"eval_metric": "auc", "verbose": 1}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as local,
+        Client(local, set_as_default=False) as client,
+    ):
+        rows, y = array(X, 40), array(CLASSES, 40)
+        with pytest.raises(ValueError, match=rf"the metric 'auc' on 'training' \({N} rows of 3 predictions"):
+            DaskPolyleafClassifier(**params).fit(rows, y, client=client)
+        quiet = DaskPolyleafClassifier(**params | {"verbose": 0}).fit(rows, y, client=client)
+        assert quiet.n_estimators_ == 2
 
 
 def test_a_cluster_without_workers():

@@ -140,6 +140,24 @@ def test_groups_of_the_first_version(tmp_path: Path) -> None:
     assert memory._of_group(str(tmp_path), str(own)) == 400
 
 
+def test_a_share_of_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is free as much as the neighbours have, and no more than the limit leaves."""
+    monkeypatch.setattr(memory, "_of_machine", lambda: 900)
+    monkeypatch.setattr(memory, "_of_group", lambda: 1000)
+    monkeypatch.setattr(memory, "_used", lambda: 50)
+    for share, free in (
+        (memory.MemoryShare(3), 300),
+        (memory.MemoryShare(3, 250), 200),
+        (memory.MemoryShare(1, 10**9), 900),
+        (memory.MemoryShare(1, 40), 0),
+    ):
+        with memory.within(share):
+            assert memory.available() == free
+        assert memory.available() == 900
+    monkeypatch.undo()
+    assert memory._used() == 0 or memory._used() > 1 << 20
+
+
 def test_this_machine() -> None:
     found = memory.available()
     assert found is None or 0 < found < 1 << 60

@@ -104,7 +104,8 @@ def test_a_random_state_advances_once_for_all_shards(tmp_path):
     assert plain.random_state.randint(1 << 30) == shared.random_state.randint(1 << 30)
 
 
-def test_a_metric_of_too_many_rows_is_refused_on_all_shards_before_they_are_binned(monkeypatch):
+@pytest.mark.parametrize("which", ["valid", "training"])
+def test_a_metric_of_too_many_rows_is_refused_on_all_shards_before_they_are_binned(monkeypatch, which):
     """Those made of sums go on."""
     monkeypatch.setattr("polyleaf.peers.gather.MOST_GATHERED_BYTES", 8 * 5 * N - 1)
     monkeypatch.setattr("polyleaf.estimators.shards.bin_data", lambda *_: pytest.fail("binned"))
@@ -115,17 +116,20 @@ def test_a_metric_of_too_many_rows_is_refused_on_all_shards_before_they_are_binn
         own, peers = exchange.rank, Collectives(exchange)
         rows = slice(half * own, half * own + half)
         pieces = Pieces(peers, (own,), (half,))
-        given = EvalInput("valid", TABLE[rows], CLASSES[rows], None, "X", "y", "w", pieces)
+        given = EvalInput(which, TABLE[rows], CLASSES[rows], None, "X", "y", "w", pieces)
         model = PolyleafClassifier(n_estimators=1, eval_metric=metric)
         try:
-            prepare_shard(model, given, [given], 1)
+            if which == "training":
+                prepare_shard(model, given, [], 1, measured=True)
+            else:
+                prepare_shard(model, given, [given], 1)
         except ValueError as error:
             said.append(str(error))
 
-    run_local(2, lambda exchange: fit(exchange, ["f1_macro", "auc"]))
+    run_local(2, lambda exchange: fit(exchange, ["auc", "f1_macro"]))
     assert len(said) == 2
     assert len(set(said)) == 1
-    assert "the metric 'auc' on 'valid' (150 rows of 3 predictions)" in said[0]
+    assert f"the metric 'auc' on '{which}' (150 rows of 3 predictions)" in said[0]
     assert f"{8 * 5 * N:,} bytes, where at most {8 * 5 * N - 1:,}" in said[0]
     with pytest.raises(pytest.fail.Exception, match="binned"):
         run_local(2, lambda exchange: fit(exchange, "f1_macro"))

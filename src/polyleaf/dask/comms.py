@@ -1,18 +1,23 @@
-"""All that we use of Dask beyond its documented interface.
+"""All that we use of Dask beyond its documented interface; what streams of messages need is in `streams`.
 
 Messages go between workers through handlers that a plugin adds to a worker, over Dask's own connections, as
-those of its P2P shuffle do: no port of our own, and TLS where the cluster has it.
+those of its P2P shuffle do: no port of our own, and TLS where the cluster has it. The client reaches workers
+through the scheduler.
 
-Tested with dask and distributed 2026.8.0, and with 2025.7.0: ``Worker.handlers``, ``Worker.plugin_add``,
-``Worker.plugins``, ``Worker.rpc.connect`` and ``reuse``, ``distributed.core.send_recv``,
-``Worker.loop.asyncio_loop``, ``Worker.state.tasks``, ``Client._run``, ``distributed.client._wait``,
-``Scheduler.broadcast``, ``Scheduler.identity``, ``Scheduler.remove_worker``.
+Tested with dask and distributed 2026.8.0, and with 2025.7.0: of a worker, ``handlers``, ``plugin_add``,
+``plugins``, ``rpc.connect`` and ``reuse``, ``loop.asyncio_loop``, ``state.tasks`` and ``nthreads``,
+``memory_manager``; of a client, ``_run``, ``sync``, ``loop``, and ``scheduler.broadcast`` and ``identity``;
+of a scheduler, in functions that run there, ``remove_worker``, ``tasks`` with ``exception_blame`` and
+``erred_on``; ``distributed.core.send_recv``, ``distributed.client._wait`` and
+``distributed.protocol.to_serialize``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+import concurrent.futures
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -34,7 +39,6 @@ _OPERATION = "polyleaf_message"
 _LINE = "polyleaf_line"
 # Below this a part travels inside of the message; above, beside it and without a copy.
 _INSIDE_BYTES = 4096
-_CONNECT_SECONDS = 2.0
 
 
 class MessagePlugin(WorkerPlugin):  # type: ignore[misc]
@@ -92,7 +96,7 @@ async def call(worker: Worker, address: str, message: Message) -> Reply:
     head: dict[str, Any] = dict(message)
     part: Received | None = head.pop("data", None)
     try:
-        comm = await worker.rpc.connect(address, timeout=_CONNECT_SECONDS)
+        comm = await worker.rpc.connect(address, timeout=streams.CONNECT_SECONDS)
     except OSError as error:
         if _is_refusal(error):
             raise ConnectionRefusedError("connection refused") from error
@@ -127,6 +131,19 @@ def own_worker() -> Worker:
     worker = get_worker()
     secede()
     return worker
+
+
+def resources_of(worker: Worker) -> tuple[int, int | None]:
+    """Return the threads of a worker, and the bytes of memory that it may have before Dask pauses it.
+
+    None where it may have whatever there is.
+    """
+    memory = worker.memory_manager
+    limit = memory.memory_limit
+    if not limit:
+        return worker.state.nthreads, None
+    pauses_at = memory.memory_pause_fraction  # False: never
+    return worker.state.nthreads, int(limit * (pauses_at or 1.0))
 
 
 def on_loop(worker: Worker, function: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
@@ -168,6 +185,15 @@ def run_on_workers(
         return {address: _outcome(one, address, seconds) for address, one in running.items()}
 
     return client.sync(all_of_them)  # type: ignore[no-any-return]
+
+
+def ask_worker(client: Client, function: Callable[..., Any], address: str) -> concurrent.futures.Future[Any]:
+    """Have a worker call a function in its event loop; return what will come of it, without waiting."""
+
+    async def one() -> Any:
+        return (await client._run(function, workers=[address]))[address]
+
+    return asyncio.run_coroutine_threadsafe(one(), client.loop.asyncio_loop)
 
 
 def _outcome(running: asyncio.Future[dict[str, Any]], address: str, seconds: float) -> Any:
@@ -228,24 +254,55 @@ def is_connected(client: Client) -> bool:
     if client.status != "running":
         return False
     try:
-        client.sync(client.scheduler.identity)
+        with _connected(client):
+            client.sync(client.scheduler.identity)
     except (OSError, RuntimeError):
         return False
     return True
 
 
+@contextmanager
+def _connected(client: Client) -> Iterator[None]:
+    """Raise OSError where a client has given up its scheduler: it has none from then on."""
+    try:
+        yield
+    except AttributeError as error:
+        if client.scheduler is not None:
+            raise
+        raise OSError("the client has given up its scheduler") from error
+
+
+def threads_of_workers(client: Client) -> dict[str, int]:
+    """Return the threads of the workers of the cluster, by address. Raises OSError where it is gone."""
+    with _connected(client):
+        return dict(client.nthreads())
+
+
 def worker_states(client: Client) -> dict[str, WorkerState]:
-    """Return the workers of the cluster by address."""
-    workers = client.sync(client.scheduler.identity)["workers"]
+    """Return the workers of the cluster by address. Raises OSError where it is gone."""
+    with _connected(client):
+        workers = client.sync(client.scheduler.identity)["workers"]
     return {
         address: WorkerState(worker["last_seen"], worker["status"], worker["nthreads"])
         for address, worker in workers.items()
     }
 
 
+def failed_at(client: Client, key: Any) -> list[str]:
+    """Return the workers on which a task failed, or the task that it needs."""
+    found: list[str] = client.run_on_scheduler(_failed_at, key)
+    return found
+
+
+def _failed_at(key: Any, dask_scheduler: Any) -> list[str]:
+    task = dask_scheduler.tasks.get(key)
+    return [] if task is None else sorted((task.exception_blame or task).erred_on)
+
+
 def drop_workers(client: Client, addresses: Collection[str]) -> None:
     """Have the scheduler take workers for dead that are silent: what they held is computed elsewhere."""
-    known = [address for address in addresses if address in client.nthreads()]
+    there = threads_of_workers(client)
+    known = [address for address in addresses if address in there]
     if known:
         client.run_on_scheduler(_drop_workers, known)
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, wait
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from distributed import Client
 
 from polyleaf.dask.balance import assign
-from polyleaf.dask.comms import WorkerState, run_on_workers, worker_states
+from polyleaf.dask.comms import WorkerState, ask_worker, worker_states
 from polyleaf.dask.kept_rows import Holding, Numbers, Share, ask_for_pause, holding_of
 from polyleaf.dask.launch import Run
 from polyleaf.dask.rank import own_version
@@ -37,13 +39,10 @@ class Launch:
         What each worker gets; see `Share.with_parts`.
     n_done : int
         Rounds that some worker knows.
-    workers : set of str
-        All that could take part.
     """
 
     shards: dict[str, dict[str, Any]]
     n_done: int
-    workers: set[str]
 
 
 class Holdings:
@@ -69,6 +68,13 @@ class Holdings:
         self._come: set[str] = set()
         self._left: set[str] = set()
         self._versions: dict[str, str] = {}
+        self._questions: dict[str, Future[str]] = {}  # for a version, not answered yet
+
+    def close(self) -> None:
+        """Wait for no more answers."""
+        for question in self._questions.values():
+            question.cancel()
+        self._questions.clear()
 
     def planned(self) -> Launch:
         """Return the next launch, with all tables that it needs in the memory of workers.
@@ -80,7 +86,9 @@ class Holdings:
         """
         states = self._running()
         if self._places:
-            fit = self._fit(states) | self._visited()
+            fit = self._fit(states, self._run.deadlines.beat) | self._visited()
+            if not fit & states.keys():  # those that had rows are gone: whoever came is needed
+                fit = self._fit(states, self._run.deadlines.start)
             states = {address: state for address, state in states.items() if address in fit}
         threads = {address: state.n_threads for address, state in states.items()}
         held: dict[str, Holding] = self._run.ask(self._visited() & set(threads), holding_of)
@@ -89,12 +97,13 @@ class Holdings:
         n_done = max((one.n_done for one in held.values()), default=0)
         shards = self._going_on(threads, held, born) if held else self._anew(sorted(threads))
         self._seen = set(threads)
-        return Launch(shards, n_done, set(threads))
+        return Launch(shards, n_done)
 
     def look(self, states: Mapping[str, WorkerState]) -> None:
         """Have the launch under way end after its round where workers have come that would take rows.
 
-        A worker counts from the second look at it on: several may come at once.
+        A worker counts from the second look at it on: several may come at once. It is asked for its version,
+        and nobody waits for the answer: a worker that is silent counts once it has given one.
         """
         running = {address: one.n_threads for address, one in states.items() if one.status == "running"}
         come = running.keys() - self._seen
@@ -106,8 +115,11 @@ class Holdings:
         self._seen |= come
         threads = {address: running[address] for address in here | come}
         if come & set(self._assigned(0, threads, self._holders(0)).values()):
+            first, asked = self._first(), partial(ask_for_pause, epoch=self._run.epoch)
+            if not self._run.ask([first], asked):  # it answers nobody: either it is lost, or asked again
+                self._seen -= come
+                return
             _log.info("%s came, and will take rows", ", ".join(sorted(come)))
-            self._run.ask([self._first()], ask_for_pause)
 
     def leave(self, addresses: Collection[str]) -> None:
         """Have workers drop what they have: others get their rows."""
@@ -117,17 +129,24 @@ class Holdings:
     def _visited(self) -> set[str]:
         return {address for places in self._places for address in places.values()} - self._left
 
-    def _fit(self, workers: Collection[str]) -> set[str]:
-        """Return those of some workers that came later which have the polyleaf of this process."""
+    def _fit(self, workers: Collection[str], seconds: float = 0.0) -> set[str]:
+        """Return those of some workers that came later which say that they have the polyleaf of this process.
+
+        Those that have not been asked are, and may take so many seconds to answer; who takes longer is looked
+        at again when this is called the next time.
+        """
         own = version("polyleaf")
-        asked: dict[str, tuple[Any, ...]] = {one: () for one in workers if one not in self._versions}
-        said = run_on_workers(self._client, own_version, asked, self._run.deadlines.silence)
-        for address, found in said.items():
-            if isinstance(found, OSError):  # also one that takes its time; it is asked again
+        for address in workers:
+            if address not in self._versions and address not in self._questions:
+                self._questions[address] = ask_worker(self._client, own_version, address)
+        wait([self._questions[address] for address in workers if address in self._questions], seconds)
+        for address in [address for address, question in self._questions.items() if question.done()]:
+            found = _answer_to(self._questions.pop(address))
+            if found is None:  # the connection broke; it is asked again
                 continue
-            self._versions[address] = str(found)
+            self._versions[address] = found
             if found != own:
-                _log.warning("%s takes no part: it has polyleaf %s, this process %s", address, found, own)
+                _log.warning("%s takes no part: polyleaf there is %s, here %s", address, found, own)
         return {address for address in workers if self._versions.get(address) == own}
 
     def _first(self) -> str:
@@ -229,6 +248,16 @@ class Holdings:
             address: Share(born, anew, wanted[address]).with_parts([one.get(address, []) for one in parts])
             for address in workers
         }
+
+
+def _answer_to(question: Future[str]) -> str | None:
+    """Return what a worker said, or its error in words; None where it said nothing."""
+    try:
+        return question.result()
+    except (OSError, CancelledError):
+        return None
+    except Exception as error:
+        return f"not to be had ({type(error).__name__}: {error})"
 
 
 def _is_paused(states: Mapping[str, WorkerState], address: str) -> bool:

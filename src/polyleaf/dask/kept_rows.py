@@ -88,12 +88,15 @@ class Asked:
         What training goes on from.
     noted : bool
         Whether a checkpoint may be written.
+    measured : bool
+        Whether the training rows are measured after each round.
     """
 
     estimator: Any
     seed: int
     start: Start | None
     noted: bool
+    measured: bool
 
 
 def take_rows(
@@ -149,6 +152,7 @@ def take_rows(
             seed=asked.seed,
             start=asked.start,
             noted=asked.noted,
+            measured=asked.measured,
             facts=facts,
         )
         if kept is not None:
@@ -177,6 +181,8 @@ class PauseAfterRound:
     ----------
     kept : dict
         What the run keeps on the worker of the first rank.
+    epoch : int
+        Which launch this is.
 
     Attributes
     ----------
@@ -184,17 +190,18 @@ class PauseAfterRound:
         Whether it did.
     """
 
-    def __init__(self, kept: dict[str, Any]) -> None:
+    def __init__(self, kept: dict[str, Any], epoch: int) -> None:
         self._kept = kept
+        self._epoch = epoch
         self.paused = False
-        kept.pop("pause", None)
 
     def after_round(self, state: Any) -> bool:
         """Return whether the launch ends; after the last round it ends anyway."""
-        self.paused = bool(self._kept.get("pause")) and state.n_done < state.n_rounds
+        self.paused = self._kept.get("pause") == self._epoch and state.n_done < state.n_rounds
         return self.paused
 
 
-def ask_for_pause(kept: dict[str, Any]) -> None:
-    """Have the launch end after the round under way."""
-    kept["pause"] = True
+def ask_for_pause(kept: dict[str, Any], epoch: int) -> bool:
+    """Have a launch end after the round under way, or after its first one where it has not begun."""
+    kept["pause"] = epoch
+    return True

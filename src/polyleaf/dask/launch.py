@@ -14,11 +14,12 @@ from typing import Any, Self
 import cloudpickle
 from distributed import Client, Future, wait
 
-from polyleaf.dask.comms import WorkerState, run_on_workers, worker_states
+from polyleaf.dask.comms import WorkerState, run_on_workers, threads_of_workers, worker_states
 from polyleaf.dask.line import Listener
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank, abort_run, ask_run, forget_run, has_begun, open_run, run_rank
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
+from polyleaf.training.callbacks import CallbackError
 
 _log = logging.getLogger(__name__)
 
@@ -150,7 +151,8 @@ class Run:
             self._watch(futures, addresses, listener, look)
             return futures[0].result()
         except BaseException as error:
-            news: ExchangeError = Stopped(f"the client stopped the run ({type(error).__name__}: {error})")
+            why = error.error if isinstance(error, CallbackError) else error
+            news: ExchangeError = Stopped(f"the client stopped the run ({type(why).__name__}: {why})")
             if isinstance(error, PeerLost):
                 self._lost.add(error.address)
                 news = error
@@ -173,7 +175,7 @@ class Run:
             if isinstance(result, (OSError, TimeoutError, Fenced)):
                 raise PeerLost(rank, address, f"it is not ready: {result}") from result
             if isinstance(result, BaseException):
-                raise result
+                raise _naming(result, rank, address)
             if result != version("polyleaf"):
                 raise RuntimeError(
                     f"the worker at {address} has polyleaf {result}, this process {version('polyleaf')}"
@@ -198,7 +200,7 @@ class Run:
             failed = [future for future in ended if future.status != "finished"]
             if failed:
                 self._await_end(futures, addresses)
-                raise _most_telling(futures)
+                raise _most_telling(futures, addresses)
             if len(ended) == len(futures):
                 return
             now = worker_states(self.client)
@@ -239,7 +241,9 @@ class Run:
         """Wait until the ranks on living workers have stopped: they do at their next exchange."""
         until = time.monotonic() + self.deadlines.silence
         while time.monotonic() < until:
-            self._lost |= {error.address for error in _errors(futures) if isinstance(error, PeerLost)}
+            self._lost |= {
+                error.address for error in _errors(futures).values() if isinstance(error, PeerLost)
+            }
             living = set(self._living(addresses))
             at = zip(futures, addresses, strict=False)  # there may be no futures yet
             rest = [future for future, address in at if address in living and not future.done()]
@@ -248,7 +252,7 @@ class Run:
             self._ended(rest)
 
     def _living(self, addresses: Sequence[str] | set[str]) -> list[str]:
-        known = self.client.nthreads()
+        known = threads_of_workers(self.client)
         return [address for address in addresses if address in known and address not in self._lost]
 
     def _on_living(
@@ -277,17 +281,34 @@ def launch(
         return run.launch(function, shards)
 
 
-def _most_telling(futures: Sequence[Future]) -> BaseException:
-    """Return the error that began it: what others say of it tells less."""
+def _most_telling(futures: Sequence[Future], addresses: Sequence[str]) -> BaseException:
+    """Return the error that began it, with the worker it is of: what others say of it tells less."""
 
-    def order(error: BaseException) -> int:
+    def order(rank: int) -> int:
         for place, kind in enumerate((PeerLost, PeerFailed, Stopped, Fenced)):
-            if isinstance(error, kind):
+            if isinstance(errors[rank], kind):
                 return place
-        return 4 if isinstance(error, ExchangeError) else -1
+        return 4 if isinstance(errors[rank], ExchangeError) else -1
 
-    return min(_errors(futures), key=order)
+    errors = _errors(futures)
+    raised = min(errors, key=order)
+    error = errors[raised]
+    if isinstance(error, PeerLost):  # says where
+        return error
+    rank = error.rank if isinstance(error, PeerFailed) else raised
+    return _naming(error, rank, addresses[rank])
 
 
-def _errors(futures: Sequence[Future]) -> list[BaseException]:
-    return [future.exception() for future in futures if future.done() and future.status != "finished"]
+def _naming(error: BaseException, rank: int, address: str) -> BaseException:
+    """Return an error with the worker that it is of."""
+    error.add_note(f"(raised by rank {rank}, on the worker at {address})")
+    return error
+
+
+def _errors(futures: Sequence[Future]) -> dict[int, BaseException]:
+    """Return the errors that there are, by rank."""
+    return {
+        rank: future.exception()
+        for rank, future in enumerate(futures)
+        if future.done() and future.status != "finished"
+    }

@@ -14,6 +14,7 @@ from dask.base import is_dask_collection
 from distributed import CancelledError, Client, Future, wait
 
 from polyleaf.dask.balance import assign
+from polyleaf.dask.comms import failed_at, threads_of_workers
 from polyleaf.peers.exchange import Stopped
 
 # Seconds after which somebody who waits for partitions looks up.
@@ -115,7 +116,7 @@ def place(client: Client, tables: Mapping[str, Any], workers: Sequence[str] | No
     TypeError, ValueError
         A table is not one of Dask, has other dimensions, or another number of rows than the first.
     """
-    threads = client.nthreads()
+    threads = threads_of_workers(client)
     if workers is not None:
         missing = sorted(set(workers) - set(threads))
         if missing:
@@ -255,7 +256,7 @@ def _partitions(
         try:
             wait(futures, timeout=_BETWEEN)
         except TimeoutError:
-            if not set(workers) & set(client.nthreads()):  # Dask would wait for them to come back
+            if not set(workers) & set(threads_of_workers(client)):  # Dask would wait for them to come back
                 raise Stopped(f"all workers that were to compute {name} are gone") from None
             meanwhile()
             continue
@@ -268,7 +269,8 @@ def _partitions(
     for number, future in zip(numbers, futures, strict=True):
         if future.status != "finished":
             error = future.exception()
-            error.add_note(f"(partition {number} of {name})")
+            where = "".join(f", on the worker at {address}" for address in failed_at(client, future.key))
+            error.add_note(f"(partition {number} of {name}{where})")
             raise error
     return futures
 

@@ -10,12 +10,14 @@ from importlib.metadata import version
 from typing import Any
 
 from distributed import Worker
+from distributed.comm import get_address_host
 
-from polyleaf.dask.comms import call, cancellation_of_own_task, desk_of, on_loop, own_worker
+from polyleaf.dask.comms import call, cancellation_of_own_task, desk_of, on_loop, own_worker, resources_of
 from polyleaf.dask.line import ClientLine, Line
 from polyleaf.dask.messages import Deadlines, Message, Reply, refused
 from polyleaf.dask.post import Post
 from polyleaf.dask.streams import Stream, open_stream
+from polyleaf.data.memory import MemoryShare, within
 from polyleaf.peers.exchange import (
     Buffer,
     Exchange,
@@ -41,12 +43,15 @@ class Rank:
         What this run keeps on this worker from one launch to the next; empty in the first one.
     client : ClientLine
         What the first rank says to the client.
+    epoch : int
+        The number of this launch.
     """
 
     exchange: Exchange
     n_threads: int
     kept: dict[str, Any]
     client: ClientLine
+    epoch: int
 
 
 class DaskExchange:
@@ -259,10 +264,14 @@ def run_rank(pickled: bytes, run: str, epoch: int, shard: Any) -> Any:
     assert visit.line is not None
     line = visit.line
     exchange = DaskExchange(worker, post)
-    rank = Rank(exchange, worker.state.nthreads, visit.kept, ClientLine(worker, line))
+    n_threads, limit = resources_of(worker)
+    host = get_address_host(post.addresses[post.rank])
+    n_neighbours = sum(get_address_host(address) == host for address in post.addresses)
+    rank = Rank(exchange, n_threads, visit.kept, ClientLine(worker, line), epoch)
     try:
         function: Callable[[Rank, Any], Any] = pickle.loads(pickled)
-        result = function(rank, shard)
+        with within(MemoryShare(n_neighbours, limit)):
+            result = function(rank, shard)
     except BaseException as error:
         on_loop(worker, desk.end, post, line, error)
         raise

@@ -70,11 +70,6 @@ class ClientRounds:
         self._spent = Spent()
 
     @property
-    def begun(self) -> bool:
-        """Whether workers have said what the training will be."""
-        return self._outset is not None
-
-    @property
     def seed(self) -> int:
         """Of the run, once it has begun."""
         assert self._outset is not None
@@ -102,8 +97,11 @@ class ClientRounds:
         except KeyboardInterrupt as interrupt:
             error = interrupt
         finally:
-            _log.info("%d rounds in " + _SPENT, len(self), *astuple(self._spent))
-            at_the_end = None if self._state is None else self._calls.after_training(self._state)
+            at_the_end = None
+            if self._state is not None:
+                many = "" if len(self) == 1 else "s"
+                _log.info("%d round%s in " + _SPENT, len(self), many, *astuple(self._spent))
+                at_the_end = self._calls.after_training(self._state)
         if self._state is None:
             assert error is not None
             raise error
@@ -140,6 +138,7 @@ class ClientRounds:
     def _go_on(self, report: Report) -> Answer:
         state = self._state
         assert state is not None
+        self._tell(report, state)
         self._add(report.evals, state.n_done)
         self._training = report.training
         state.best_iteration = report.best_iteration
@@ -150,7 +149,6 @@ class ClientRounds:
             self._add(report.evals, state.n_done)
             self._answer = None
             ends = self._calls.after_round(state) or ends
-        self._tell(report, state)
         if report.is_last:
             return self._said(state, ends=True)
         if self._answer is None:  # else the same was asked before workers were lost
@@ -178,7 +176,8 @@ class ClientRounds:
 
     def _tell(self, report: Report, state: TrainingState) -> None:
         if report.rounds:
-            _log.info("round %d of %d: " + _SPENT, state.n_done, state.n_rounds, *astuple(report.spent))
+            number = state.n_done + len(report.rounds)
+            _log.info("round %d of %d: " + _SPENT, number, state.n_rounds, *astuple(report.spent))
         self._spent = self._spent.and_more(report.spent)
 
     def _forest(self, best: int | None) -> Forest:

@@ -15,7 +15,7 @@ from distributed.comm import connect
 from polyleaf.dask.messages import Message, Reply, read_reply
 
 OPERATION = "polyleaf_stream"
-_CONNECT_SECONDS = 2.0
+CONNECT_SECONDS = 2.0  # for any connection to another worker
 
 
 class Stream:
@@ -50,7 +50,7 @@ class Stream:
 
 async def open_stream(worker: Worker, address: str) -> Stream:
     """Connect a worker to another. Raises OSError where that fails."""
-    return Stream(await connect(address, timeout=_CONNECT_SECONDS, **worker.connection_args))
+    return Stream(await connect(address, timeout=CONNECT_SECONDS, **worker.connection_args))
 
 
 async def take(comm: Any, message: Message, desk: Any) -> None:

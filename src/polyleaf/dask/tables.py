@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,6 +80,7 @@ class ClusterRows:
         names = {"X": self.X_name, "y": self.y_name, "weight": self.weight_name}
         for part in parts:
             _check_rows(part, self.X_name)
+            _check_columns(part, parts[0], self.X_name)
         here = {
             key: joined([part["tables"][names[key]] for part in parts]) if parts else table
             for key, table in empty.items()
@@ -104,6 +106,26 @@ def _check_rows(part: Mapping[str, Any], first: str) -> None:
                 f"{len(table)} rows of {name} were computed for it: map_blocks and the like need chunks=, or "
                 "compute_chunk_sizes() afterwards."
             )
+
+
+def _check_columns(part: Mapping[str, Any], first: Mapping[str, Any], of: str) -> None:
+    """Raise ValueError where a partition has other columns than the first one here."""
+    for name, table in part["tables"].items():
+        own, those = _columns(table), _columns(first["tables"][name])
+        if own == those:
+            continue
+        different = [pair for pair in zip(own, those, strict=False) if pair[0] != pair[1]]
+        words = f"{len(own)} columns, and {len(those)} there"
+        if len(own) == len(those):
+            words = f"a column {different[0][0]!r} where {different[0][1]!r} is there"
+        place, other = part["number"], first["number"]
+        raise ValueError(f"partition {place} of {of} is not like partition {other}: {name} has {words}.")
+
+
+def _columns(table: Any) -> list[Any]:
+    """Return the names of the columns of a table, or their numbers where it has no names."""
+    names = getattr(table, "columns", None)
+    return list(range(math.prod(table.shape[1:]))) if names is None else list(names)
 
 
 def _without_rows(table: Any) -> Any:

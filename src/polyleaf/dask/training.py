@@ -6,12 +6,13 @@ import gc
 import logging
 import pickle
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from distributed import Client
 
-from polyleaf.dask.comms import drop_workers
+from polyleaf.dask.comms import drop_workers, threads_of_workers
 from polyleaf.dask.config import Config
 from polyleaf.dask.holdings import Holdings
 from polyleaf.dask.kept_rows import Asked, KeptRows, PauseAfterRound, take_rows
@@ -56,9 +57,8 @@ def fit_on_cluster(
     tables = (training, *evals)
     described = [rows.described() for rows in tables]
     empty = [rows.empty() for rows in tables]
-    asked = Asked(estimator, seed, rounds.start, rounds.noted)
-    shared_memory = config.shared_memory
-    waits, measures = rounds.waits, rounds.measures and not evals
+    asked = Asked(estimator, seed, rounds.start, rounds.noted, rounds.measures and not evals)
+    waits, shared_memory = rounds.waits, config.shared_memory
 
     def prepare(rank: Rank, given: Any) -> None:
         take_rows(rank, asked, described, empty, given)
@@ -69,19 +69,18 @@ def fit_on_cluster(
         done = rank.kept.setdefault("done", [])
         if known is not None:  # those who knew of them are lost
             done[:] = [pickle.loads(trees) for trees in known]
-        pause = PauseAfterRound(rank.kept)
+        pause = PauseAfterRound(rank.kept, rank.epoch)
         reporter = Reporter(rank.client, rows.shard, peers, done, waits)
-        prepared = replace(rows.shard, callbacks=[reporter, pause], measured=measures)
+        prepared = replace(rows.shard, callbacks=[reporter, pause])
         train_shard(prepared, peers, done, rank.kept.setdefault("history", {}))
         return not pause.paused
 
-    with Run(client, config.deadlines) as run:
-        holdings = Holdings(client, run, tables)
+    with Run(client, config.deadlines) as run, closing(Holdings(client, run, tables)) as holdings:
         failures = n_done = 0
         workers: set[str] = set()
         while True:
             try:
-                workers = set(client.nthreads())
+                workers = set(threads_of_workers(client))
                 plan = holdings.planned()
                 before, n_done = n_done, max(plan.n_done, len(rounds))
                 if n_done > before:
@@ -96,10 +95,11 @@ def fit_on_cluster(
                 failures += 1
                 lost = isinstance(error, (PeerLost, PeerFailed, Stopped, Fenced))
                 # While rows are placed, a worker that goes is an error of another kind.
-                if failures > _MOST_FAILURES or not (lost or workers - set(client.nthreads())):
+                if failures > _MOST_FAILURES or not (lost or workers - set(threads_of_workers(client))):
                     raise
                 if isinstance(error, PeerPaused):
                     holdings.leave([error.address])
                 elif isinstance(error, PeerLost):
                     drop_workers(client, [error.address])
-                _log.warning("%s; going on with the rounds done (failure %d)", error, failures)
+                words = " ".join([str(error), *getattr(error, "__notes__", [])])
+                _log.warning("%s; going on with the rounds done (failure %d)", words, failures)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -187,13 +189,51 @@ def refuse_too_large(wanted: Needs, name: str, present: int = 0) -> None:
         )
 
 
+@dataclass(frozen=True)
+class MemoryShare:
+    """What one of several processes that train together may take.
+
+    Attributes
+    ----------
+    n_neighbours : int
+        How many of them are on this machine, this one included: each may take as much of what is free.
+    limit : int or None
+        Bytes that this process may have in all, with those it has already; None: nobody limits it.
+    """
+
+    n_neighbours: int = 1
+    limit: int | None = None
+
+
+_SHARE: ContextVar[MemoryShare] = ContextVar("share", default=MemoryShare())  # noqa: B039
+
+
+@contextmanager
+def within(share: MemoryShare) -> Iterator[None]:
+    """Have no more than a share of the memory `available` in this thread."""
+    token = _SHARE.set(share)
+    try:
+        yield
+    finally:
+        _SHARE.reset(token)
+
+
 def available() -> int | None:
     """Return how many bytes can be had: of the machine, or of the group of processes that this one is in.
 
-    None where the system does not say.
+    Where they are shared with others, what this process may take of them. None where the system does not say.
     """
-    found = [size for size in (_of_machine(), _of_group()) if size is not None]
+    share = _SHARE.get()
+    found = [size // share.n_neighbours for size in (_of_machine(), _of_group()) if size is not None]
+    if share.limit is not None:
+        found.append(max(0, share.limit - _used()))
     return min(found) if found else None
+
+
+def _used() -> int:
+    """Return the bytes that this process has in memory; 0 where the system does not say."""
+    fields = _read("/proc/self/statm").split()
+    return int(fields[1]) * int(os.sysconf("SC_PAGE_SIZE")) if len(fields) > 1 else 0
 
 
 def _of_machine() -> int | None:

@@ -127,6 +127,7 @@ def prepare_shard(
     seed: int | None = None,
     start: Start | None = None,
     noted: bool = False,
+    measured: bool = False,
     facts: ShardFacts | None = None,
 ) -> PreparedShard:
     """Read the rows of a shard and bin them by the cut points of all rows.
@@ -148,6 +149,8 @@ def prepare_shard(
         What training goes on from; the same for all shards.
     noted : bool
         Whether a checkpoint may be written, also where no callback of the estimator does it.
+    measured : bool
+        Whether the training rows are measured after each round, for callbacks that show how they fare.
     facts : ShardFacts, default=None
         What was found of all rows when they were read before: some of them are read again, and become what
         they were. The other shards are not asked. None: all shards read their rows.
@@ -155,7 +158,8 @@ def prepare_shard(
     Raises
     ------
     ValueError
-        When an option does not go with shards, or the shards have different columns.
+        When an option does not go with shards, the shards have different columns, or a metric needs more rows
+        in one place than are brought together.
     """
     assert given.pieces is not None
     peers = given.pieces.peers
@@ -174,8 +178,10 @@ def prepare_shard(
         _check_columns(problem)
         _check_weights(problem.data)
         problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads))
-        measured = [data.connected(peers) for data in evaluations(problem, evals)]
-        check_measurable(problem.metrics, measured, problem.loss.n_outputs)
+        others = [data.connected(peers) for data in evaluations(problem, evals)]
+        check_measurable(problem.metrics, others, problem.loss.n_outputs)
+        if measured:
+            check_measurable(problem.metrics[:1], [problem.data], problem.loss.n_outputs)
         note = note_of(problem, start) if noted or may_save(callbacks) else None
     data = problem.data.connected(peers)
     if facts is None:
@@ -187,7 +193,7 @@ def prepare_shard(
     # The numbers themselves are needed no more, nor is what weights were before.
     coded = replace(data, X=BinnedRows(matrix, lambda: ""))
     problem = replace(problem, data=coded, kept=None, own_weight=None)
-    return PreparedShard(problem, measured, facts, callbacks, start, note)
+    return PreparedShard(problem, others, facts, callbacks, start, note, measured)
 
 
 def train_shard(
@@ -272,9 +278,15 @@ def _check_columns(problem: Problem) -> None:
     """Raise ValueError where shards have tables of different columns."""
     features = problem.reader.features()
     own = [features.count, features.names, problem.coding.width, problem.coding.names]
-    of_shards = zip(*gather_notes(own), strict=True)
+    shard = problem.data.shard
+    pieces = [] if shard is None else shard.pieces[:1, 0].tolist()
+    *of_shards, firsts = zip(*gather_notes([*own, pieces]), strict=True)
     names = ("number of features", "feature names", "number of targets", "target names")
     for what, values in zip(names, of_shards, strict=True):
-        other = next((one for one in values if one != values[0]), values[0])
-        if other != values[0]:
-            raise ValueError(f"parts of the table differ in the {what}: {values[0]} and {other}.")
+        other = next((shard for shard, one in enumerate(values) if one != values[0]), 0)
+        if other:
+            first, second = (
+                f"{values[one]}" + "".join(f" (partition {number})" for number in firsts[one])
+                for one in (0, other)
+            )
+            raise ValueError(f"parts of the table differ in the {what}: {first} and {second}.")

@@ -11,6 +11,7 @@ import numpy as np
 
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.dataset import Dataset
+from polyleaf.data.inputs import FloatArray
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model.forest import Forest
@@ -287,13 +288,18 @@ class Run:
         """Do one round."""
         with summed_over(self._peers):
             if not self._prepared:
-                known = None if self._kept is None else self._kept.taken(len(self._rounds))
-                self._trainer.prepare(self._matrix, self._before(), known)
+                self._trainer.prepare(
+                    self._matrix, self._before(), self._taken()
+                )  # gone before the first round
                 self._prepared = True
             grown = self._trainer.round(self.n_rounds, learning_rate)
             if self.history:
                 self._monitor.measure(self._trainer.maker.forest_of(grown))
         self._rounds.append(grown)  # a round counts once it is measured
+
+    def _taken(self) -> FloatArray | None:
+        """Return the scores of the run before, where they are those to go on from."""
+        return None if self._kept is None else self._kept.taken(len(self._rounds))
 
     def leave_scores(self) -> None:
         """Hand over the scores after the last round done, where they are those."""
