@@ -1,4 +1,4 @@
-"""Where each row lies among all in an order of chance, which hangs on what rows hold and on no other order."""
+"""Where each row lies among all in an order of chance, which hangs on what rows hold alone."""
 
 from __future__ import annotations
 

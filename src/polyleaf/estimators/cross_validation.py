@@ -20,6 +20,7 @@ from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.sources import source_kind
 from polyleaf.estimators.base import BasePolyleaf
+from polyleaf.estimators.fit import patience_of
 from polyleaf.estimators.parts import Indices, run_of_part, weights_of
 from polyleaf.estimators.problem import check_measured, read_problem, training_rows
 from polyleaf.params import wording
@@ -27,7 +28,7 @@ from polyleaf.params.combinations import check
 from polyleaf.params.rules import Boolean
 from polyleaf.params.situation import Situation
 from polyleaf.params.validation import validate_params
-from polyleaf.training.callbacks import all_callbacks
+from polyleaf.training.callbacks import EarlyStopping, all_callbacks
 from polyleaf.training.folds import Folds
 from polyleaf.training.loop import Run, TrainingResult, boost
 from polyleaf.training.state import TrainingState
@@ -191,7 +192,9 @@ def cv(
     X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
     if y is None and not isinstance(X, BinnedTable):
         raise TypeError("cv() needs y: only a BinnedTable brings it along.")
-    callbacks = all_callbacks(params["callbacks"], params["early_stopping_rounds"], int(params["verbose"]))
+    n_early_stopping = sum(isinstance(one, EarlyStopping) for one in params["callbacks"] or ())
+    patience = patience_of(params, n_early_stopping)
+    callbacks = all_callbacks(params["callbacks"], patience, int(params["verbose"]))
 
     problem = read_problem(estimator, params, training_rows(X, y, sample_weight))
     data, settings, measured = problem.data, problem.settings, problem.metrics

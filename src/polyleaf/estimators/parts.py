@@ -11,13 +11,20 @@ from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.estimators.problem import Problem
+from polyleaf.model.forest import Forest
 from polyleaf.training.loop import Beginning, Run
 
 Indices = npt.NDArray[np.intp]
 
 
 def run_of_part(
-    problem: Problem, matrix: BinnedMatrix, train: Indices, test: Indices, name: str, called: str
+    problem: Problem,
+    matrix: BinnedMatrix,
+    train: Indices,
+    test: Indices,
+    name: str,
+    called: str,
+    initial: Forest | None = None,
 ) -> Run:
     """Return a run on some rows of a problem, which is measured on others.
 
@@ -33,6 +40,8 @@ def run_of_part(
         Of the rows that are measured, in the history.
     called : str
         What errors call the rows that are trained on.
+    initial : Forest or None
+        Trees of these very rows that the run begins with.
 
     Raises
     ------
@@ -54,7 +63,7 @@ def run_of_part(
     )
     loss = targets.make_loss(problem.coding)
     metrics = targets.make_metrics(problem.coding, loss, training)
-    return Run(training, [unseen], loss, metrics, settings, Beginning(matrix=part.matrix))
+    return Run(training, [unseen], loss, metrics, settings, Beginning(initial, part.matrix))
 
 
 def weights_of(problem: Problem, weight: FloatArray | None) -> Weights:
