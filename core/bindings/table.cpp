@@ -6,8 +6,8 @@
 #include "bindings/rooms.hpp"
 #include "table/cuts.hpp"
 #include "table/infinity.hpp"
-#include "table/table_parts.hpp"
 #include "table/row_hashes.hpp"
+#include "table/table_parts.hpp"
 #include "table/take_rows.hpp"
 
 namespace polyleaf {

@@ -1,4 +1,4 @@
-"""Shares of rows: an order of chance within strata that no order of rows and no way to write weights changes."""
+"""Shares of rows: an order of chance within strata that neither orders of rows nor copies of them change."""
 
 from __future__ import annotations
 
