@@ -6,6 +6,7 @@
 #include "bindings/rooms.hpp"
 #include "table/cuts.hpp"
 #include "table/infinity.hpp"
+#include "table/row_hashes.hpp"
 #include "table/table_parts.hpp"
 #include "table/take_rows.hpp"
 
@@ -173,6 +174,15 @@ nb::object units_of_weights(const Vector<double>& weight, std::optional<double> 
   return to_numpy(weight_units(weight.data(), n, std::isfinite(own) ? total.value_or(own) : own));
 }
 
+nb::object hashes_of_rows(const BinnedMatrix& matrix, int n_threads) {
+  std::vector<std::uint64_t> hashes;
+  {
+    nb::gil_scoped_release release;
+    hashes = row_hashes(matrix, n_threads);
+  }
+  return to_numpy(std::move(hashes));
+}
+
 BinnedMatrix take(const BinnedMatrix& matrix, const Vector<std::uint32_t>& rows, int n_threads) {
   const std::uint32_t* taken = checked_rows(rows, matrix, true);
   nb::gil_scoped_release release;
@@ -215,6 +225,7 @@ void bind_table(nb::module_& m) {
       .def("sample_counts", &sample_counts, "table"_a, "n_threads"_a,
            "How many rows of a sample of a table are in each bin, feature after feature.")
       .def("bin_like", &bin_others, "table"_a, "n_threads"_a, "Other rows with these bins and tiles.")
+      .def("row_hashes", &hashes_of_rows, "n_threads"_a, "A hash of the codes of each row.")
       .def("take", &take, "rows"_a, "n_threads"_a, "Some rows, in this order, as a table of their own.");
   m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a, "first_column"_a = 0,
         "categorical"_a.none() = nb::none());

@@ -163,8 +163,14 @@ REFUSED: dict[str, Callable[[], object]] = {
     "metric without weights, weights": lambda: PolyleafRegressor(eval_metric=blind).fit(
         X, TARGETS, eval_set=(X, np.where(TARGETS > 2, np.nan, TARGETS))
     ),
-    "early_stopping_rounds, no eval_set": regressor(early_stopping_rounds=3),
-    "EarlyStopping, no eval_set": regressor(callbacks=[EarlyStopping(3)]),
+    "held-out rows, shards": in_shards(PolyleafRegressor(early_stopping_rounds=3)),
+    "held-out rows, going on": lambda: PolyleafRegressor(n_estimators="auto").fit(
+        X, TARGETS, init_model=fitted("targets")
+    ),
+    "groups, nothing held out": lambda: PolyleafRegressor(n_estimators=3).fit(X, TARGETS, groups=range(60)),
+    "eval_X, eval_set": lambda: PolyleafRegressor().fit(
+        X, TARGETS, eval_set=(X, TARGETS), eval_X=X, eval_y=TARGETS
+    ),
     "early_stopping_rounds, EarlyStopping": lambda: cv(
         PolyleafRegressor(early_stopping_rounds=3, callbacks=[EarlyStopping(3)]), X, TARGETS
     ),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyleaf.params.combinations import refused
+from polyleaf.params.combinations import check, refused
 from polyleaf.params.situation import Situation
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.pieces import Pieces
@@ -32,6 +32,28 @@ class EvalInput:
         """Return rows in pieces that are connected with the others by `peers`."""
         assert self.pieces is not None
         return replace(self, pieces=replace(self.pieces, peers=peers))
+
+
+def one_eval_set(eval_set: object, eval_X: object, eval_y: object) -> object:
+    """Return evaluation sets that were given in one of two ways as an `eval_set`.
+
+    Parameters
+    ----------
+    eval_set : object
+        As the user gave it.
+    eval_X, eval_y : object
+        Tables of one set, or tuples of those of several.
+    """
+    if eval_X is None and eval_y is None:
+        return eval_set
+    check(Situation(eval_x=True, n_eval_sets=None if eval_set is None else 1))
+    if eval_X is None:
+        raise ValueError("eval_y was given without eval_X.")
+    if not isinstance(eval_X, tuple):
+        return (eval_X, eval_y)
+    if not isinstance(eval_y, tuple) or len(eval_y) != len(eval_X):
+        raise ValueError(f"eval_X is a tuple of {len(eval_X)} tables: eval_y must be one of as many.")
+    return list(zip(eval_X, eval_y, strict=True))
 
 
 def read_eval_sets(

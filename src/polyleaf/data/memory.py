@@ -104,6 +104,7 @@ def needs(
     cell_weights: bool = False,
     cell_bytes: int = 8,
     savings: Savings = NOTHING_SAVED,
+    holds_out: bool = False,
 ) -> Needs:
     """Return what training takes, from sizes and settings.
 
@@ -125,6 +126,8 @@ def needs(
         Of a number of the table.
     savings : Savings, default=NOTHING_SAVED
         What the run does without.
+    holds_out : bool, default=False
+        Whether some of the rows are held out, so that each row is there twice for a while.
     """
     code = 1 if max_bins is not None and max_bins <= 255 else 2
     channels = 2 if own_hessian or cell_weights else 1
@@ -143,6 +146,7 @@ def needs(
         "sketch": sketched,
         "rounded gradients": n_rows * (n_outputs if n_mixtures is None else n_mixtures) * channels * 4,
         "order of the rows": n_rows * 8,
+        "rows held out and others": sum(throughout.values()) if holds_out else 0,
     }
     least = search_bytes(1, cell_bytes, weighted=weighted) + (_UNIT_BYTES if weighted else 0)
     copies = 16 * min(COLUMNS_TOGETHER, n_outputs if n_targets is None else n_targets) - n_features * code

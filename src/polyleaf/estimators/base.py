@@ -20,14 +20,14 @@ from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.category_values import Categories
 from polyleaf.data.device_arrays import on_host
-from polyleaf.data.eval_sets import read_eval_sets
+from polyleaf.data.eval_sets import one_eval_set, read_eval_sets
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.sources import opened, refuse_names, source_kind
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.binned_input import brings_targets, rows_to_score, with_own_targets
 from polyleaf.estimators.explaining import Explaining
-from polyleaf.estimators.fit import callbacks_of, train_on
+from polyleaf.estimators.fit import fit_of, train_on
 from polyleaf.estimators.inspecting import Inspecting
 from polyleaf.estimators.prediction import TableToPredict, observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
@@ -56,7 +56,7 @@ class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
     _targets: ClassVar[type[Targets]]
 
     # Declared for readers and type checkers; __init__ of the estimators sets the parameters.
-    n_estimators: int
+    n_estimators: int | str
     early_stopping_rounds: int | None
     warm_start: bool
     categorical_features: Any
@@ -92,6 +92,9 @@ class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
         *,
         init_model: Any = None,
         resume: str | os.PathLike[str] | None = None,
+        groups: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
     ) -> Self:
         """Train on a table.
 
@@ -142,6 +145,11 @@ class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
             The file of a `polyleaf.callbacks.Checkpoint`: the run that wrote it goes on until there are
             `n_estimators` rounds. Data and parameters must be those of that run, except for `n_estimators`,
             `callbacks`, `verbose`, `device`, `n_jobs`, `importance_type`, `columns_by_name` and `warm_start`.
+        groups : array-like of shape (n_rows,), default=None
+            Where rows are held out (`n_estimators="auto"` or `early_stopping_rounds`, without an evaluation
+            set): the group of each row, a number or text. Rows of a group are held out together.
+        eval_X, eval_y : array-like or tuple of array-like, default=None
+            Other names for evaluation sets: the tables of one, or of several in tuples.
 
         Returns
         -------
@@ -155,14 +163,18 @@ class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
             require_gpu()
         if source_kind(X) is not None:
             check(Situation(params, device=self.device, table="stream"))
+        eval_set = one_eval_set(eval_set, eval_X, eval_y)
         evals = read_eval_sets(eval_set, eval_sample_weight, brings_targets)
-        callbacks = callbacks_of(params, len(evals))
         start = self._start(init_model, resume)
+        going_on = () if start is None else (start.source,)
+        fit = fit_of(params, len(evals), groups=groups is not None, going_on=going_on)
+        if fit.stopping is not None:  # rows are taken apart on the host
+            X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
         given = self._targets(params).naming_columns(training_rows(X, y, sample_weight))
         with opened(given, self.categorical_features) as given:
-            problem = read_problem(self, params, given, start)
+            problem = read_problem(self, params, given, start, holds_out=fit.stopping is not None)
             self._warn_of_another_loss(params, problem)
-            result = train_on(problem, evals, callbacks, start)
+            result = train_on(problem, evals, fit, start, groups)
         self._take(problem.fitted(result))
         self._seed = problem.settings.seed
         self._loaded = False

@@ -14,28 +14,24 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.validation import _num_samples
 
-from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.binning import bin_data
-from polyleaf.data.dataset import Dataset, FeatureTable
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.sources import source_kind
-from polyleaf.data.streamed_table import StreamedTable
-from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.estimators.base import BasePolyleaf
-from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
+from polyleaf.estimators.fit import patience_of
+from polyleaf.estimators.parts import Indices, run_of_part, weights_of
+from polyleaf.estimators.problem import check_measured, read_problem, training_rows
 from polyleaf.params import wording
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Boolean
 from polyleaf.params.situation import Situation
 from polyleaf.params.validation import validate_params
-from polyleaf.training.callbacks import all_callbacks
+from polyleaf.training.callbacks import EarlyStopping, all_callbacks
 from polyleaf.training.folds import Folds
-from polyleaf.training.loop import Beginning, Run, TrainingResult, boost
+from polyleaf.training.loop import Run, TrainingResult, boost
 from polyleaf.training.state import TrainingState
-
-Indices = npt.NDArray[np.intp]
 
 _SET_NAME = "validation"
 # Rounds that a printed result has, but for the best one.
@@ -196,12 +192,14 @@ def cv(
     X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
     if y is None and not isinstance(X, BinnedTable):
         raise TypeError("cv() needs y: only a BinnedTable brings it along.")
-    callbacks = all_callbacks(params["callbacks"], params["early_stopping_rounds"], int(params["verbose"]))
+    n_early_stopping = sum(isinstance(one, EarlyStopping) for one in params["callbacks"] or ())
+    patience = patience_of(params, n_early_stopping)
+    callbacks = all_callbacks(params["callbacks"], patience, int(params["verbose"]))
 
     problem = read_problem(estimator, params, training_rows(X, y, sample_weight))
     data, settings, measured = problem.data, problem.settings, problem.metrics
     with problem.names.used():
-        own = replace(data, weights=_weights(problem, problem.own_weight))
+        own = replace(data, weights=weights_of(problem, problem.own_weight))
         check_measured(measured, own, problem.coding.words("y"))
     if isinstance(X, BinnedTable):  # splitters count rows, and look at y
         y, X = X.y if y is None else y, range(X.shape[0])
@@ -218,21 +216,7 @@ def cv(
     def make_runs() -> Iterator[Run]:
         matrix = bin_data(data, settings)
         for i, (train, test) in enumerate(folds):
-            training = _part(problem, train, _balanced(problem, train))
-            unseen = replace(_part(problem, test, _taken(problem.own_weight, test)), name=_SET_NAME)
-            whole = training.weights.whole()
-            refuse_unobserved(len(train), whole, f"y of the train rows of fold {i}")
-            words = problem.coding.words(f"y of the train rows of fold {i}")
-            problem.loss.check_targets(training.y, whole, words, training=True)
-            bins = (
-                training.X.matrix
-                if isinstance(training.X, BinnedRows)
-                else matrix.take(train.astype(np.uint32), settings.n_threads)
-            )
-            targets = problem.reader.targets
-            own_loss = targets.make_loss(problem.coding)
-            metrics = targets.make_metrics(problem.coding, own_loss, training)
-            yield Run(training, [unseen], own_loss, metrics, settings, Beginning(matrix=bins))
+            yield run_of_part(problem, matrix, train, test, _SET_NAME, f"y of the train rows of fold {i}")
 
     together = Folds(make_runs, _SET_NAME, measured)
     state = TrainingState(
@@ -275,33 +259,6 @@ def _best(means: FloatArray, greater_is_better: bool) -> int:
         return -1
     values = -means if greater_is_better else means
     return int(np.argmin(np.where(np.isnan(values), np.inf, values)))
-
-
-def _part(problem: Problem, rows: Indices, own_weight: FloatArray | None) -> Dataset:
-    """Return some rows, with these weights, as a data set of their own."""
-    data = problem.data
-    assert not isinstance(data.X, StreamedTable)  # which is refused
-    if isinstance(data.X, BinnedRows):
-        X: FeatureTable = data.X.take(rows, problem.settings.n_threads)
-    else:
-        X = data.X[rows]
-    return Dataset(data.name, X, data.y[rows], _weights(problem, own_weight))
-
-
-def _weights(problem: Problem, weight: FloatArray | None) -> Weights:
-    """Return weights of rows or of the columns of y as those of outputs."""
-    return Weights.of(problem.loss.output_weights(weight))
-
-
-def _taken(weight: FloatArray | None, rows: Indices) -> FloatArray | None:
-    return None if weight is None else weight[rows]
-
-
-def _balanced(problem: Problem, rows: Indices) -> FloatArray | None:
-    """Return the weights of training rows times those of their classes, which are balanced among them."""
-    weight = _taken(problem.own_weight, rows)
-    class_weight = problem.params.get("class_weight")
-    return apply_class_weight(class_weight, problem.data.y[rows], problem.coding, weight)
 
 
 def _among(rows: Indices, kept: npt.NDArray[np.bool_] | None) -> Indices:

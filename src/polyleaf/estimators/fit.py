@@ -4,36 +4,91 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.eval_sets import EvalInput
+from polyleaf.data.row_groups import group_numbers
+from polyleaf.estimators.held_out import Stopping, train_held_out
 from polyleaf.estimators.problem import Problem, check_measured
 from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_params
 from polyleaf.model.file import write_model
 from polyleaf.model.fitted import SavedModel
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
-from polyleaf.training.callbacks import all_callbacks
+from polyleaf.params.table import AUTO_PATIENCE
+from polyleaf.training.callbacks import EarlyStopping, all_callbacks
 from polyleaf.training.continuation import Start
 from polyleaf.training.loop import Beginning, TrainingResult, train
 
 
-def callbacks_of(params: Mapping[str, Any], n_eval_sets: int) -> list[Any]:
-    """Return the callbacks of a fit: those given, and those that the parameters stand for.
+@dataclass(frozen=True)
+class Fit:
+    """What the parameters of an estimator say about the course of its training.
+
+    Attributes
+    ----------
+    callbacks : list
+        Those given, and those that the parameters stand for.
+    stopping : Stopping or None
+        What to hold out of the training rows to stop by; None: nothing.
+    """
+
+    callbacks: list[Any]
+    stopping: Stopping | None
+
+
+def fit_of(params: Mapping[str, Any], n_eval_sets: int, **situation: Any) -> Fit:
+    """Return what parameters say about the course of the training.
+
+    Parameters
+    ----------
+    params : mapping
+        Checked one by one already.
+    n_eval_sets : int
+        Evaluation sets that were given.
+    **situation : dict
+        What else is known (see `Situation`).
 
     Raises
     ------
     ValueError
-        When parameters exclude each other, or early stopping has no evaluation set to watch.
+        When parameters exclude each other.
     """
-    check(Situation(params, n_eval_sets=n_eval_sets))
-    return all_callbacks(params["callbacks"], params["early_stopping_rounds"], int(params["verbose"]))
+    given = params["callbacks"] or ()
+    n_early_stopping = sum(isinstance(one, EarlyStopping) for one in given)
+    patience = patience_of(params, n_early_stopping)
+    holds_out = n_eval_sets == 0 and (patience is not None or n_early_stopping > 0)
+    check(
+        Situation(
+            params,
+            n_eval_sets=n_eval_sets,
+            n_early_stopping=n_early_stopping,
+            holds_out=holds_out,
+            **situation,
+        )
+    )
+    callbacks = all_callbacks(given, patience, int(params["verbose"]))
+    asked = params["early_stopping_rounds"] is not None or n_early_stopping > 0
+    stopping = Stopping(float(params["validation_fraction"]), bool(params["refit"]), asked)
+    return Fit(callbacks, stopping if holds_out else None)
+
+
+def patience_of(params: Mapping[str, Any], n_early_stopping: int) -> int | None:
+    """Return after how many rounds without an improvement to stop; None: no parameter says so."""
+    asked: int | None = params["early_stopping_rounds"]
+    auto = params["n_estimators"] == "auto" and n_early_stopping == 0
+    return AUTO_PATIENCE if asked is None and auto else asked
 
 
 def train_on(
-    problem: Problem, evals: Sequence[EvalInput], callbacks: Sequence[Any], start: Start | None
+    problem: Problem,
+    evals: Sequence[EvalInput],
+    fit: Fit,
+    start: Start | None,
+    groups: Any = None,
 ) -> TrainingResult:
     """Boost trees on a problem, measuring its metrics on the evaluation sets.
 
@@ -43,10 +98,12 @@ def train_on(
         What to train on.
     evals : sequence of EvalInput
         Evaluation sets as the user gave them.
-    callbacks : sequence
-        See :mod:`polyleaf.callbacks`.
+    fit : Fit
+        The course of the training.
     start : Start or None
         What training goes on from.
+    groups : array-like or None
+        Rows that are held out together, as the user gave them.
 
     Returns
     -------
@@ -54,21 +111,27 @@ def train_on(
         Also of a run that Ctrl-C or a callback ended, with the error.
     """
     measured = evaluations(problem, evals)
+    if start is not None and start.source == "resume":
+        start.note.check_holds_out(fit.stopping is not None)
 
     @cache
     def note() -> CheckpointNote:
         return note_of(problem, start)
 
-    def save(path: str | os.PathLike[str], result: TrainingResult) -> None:
-        write_model(path, SavedModel(problem.kind, problem.params, problem.fitted(result), note()))
+    def save(path: str | os.PathLike[str], result: TrainingResult, stopped_at: int | None = None) -> None:
+        page = replace(note(), holds_out=fit.stopping is not None, stopped_at=stopped_at)
+        write_model(path, SavedModel(problem.kind, problem.params, problem.fitted(result), page))
 
+    if fit.stopping is not None:
+        numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
+        return train_held_out(problem, fit.stopping, fit.callbacks, numbers, start, save)
     return train(
         problem.data,
         measured,
         problem.loss,
         problem.metrics,
         problem.settings,
-        callbacks,
+        fit.callbacks,
         Beginning(None if start is None else start.forest),
         save=save,
     )

@@ -231,6 +231,8 @@ def read_problem(
     given: EvalInput,
     start: Start | None = None,
     seed: int | None = None,
+    *,
+    holds_out: bool = False,
 ) -> Problem:
     """Read and check what there is to train on.
 
@@ -246,6 +248,8 @@ def read_problem(
         What training goes on from.
     seed : int or None
         Of the run, where it was drawn already; None: `random_state` says it.
+    holds_out : bool
+        Whether some of the rows are to be held out.
     """
     targets = estimator._targets(params)
     reader = RowReader(estimator, targets)
@@ -288,7 +292,7 @@ def read_problem(
         check_weights_of_cuts(given.X, data.weights.row, rows.kept)
     metrics = targets.make_metrics(coding, loss, data)
     if isinstance(data.X, StreamedTable):
-        _plan_memory(data.X, data, loss, settings, given.X_name)
+        _plan_memory(data.X, data, loss, settings, given.X_name, holds_out)
     if start is not None:
         start.check_run(data, targets.saved_loss(loss), params, settings, features.names)
         settings = start.continued(settings)
@@ -322,11 +326,13 @@ def _least_needs(source: Source, params: Mapping[str, Any]) -> Needs:
     return needs(*source.shape, 1, max_bins=params["max_bins"], cell_bytes=source.cell_bytes)
 
 
-def _plan_memory(table: StreamedTable, data: Dataset, loss: Loss, settings: Settings, name: str) -> None:
+def _plan_memory(
+    table: StreamedTable, data: Dataset, loss: Loss, settings: Settings, name: str, holds_out: bool
+) -> None:
     """Refuse what does not fit into memory; panels may take what the rounds will need later."""
 
     def needed(savings: Savings) -> Needs:
-        return needs_of(data, loss, settings, savings, table.cell_bytes)
+        return needs_of(data, loss, settings, savings, table.cell_bytes, holds_out=holds_out)
 
     there = needed(NOTHING_SAVED).throughout
     present = there["targets"] + there["weights"]

@@ -62,7 +62,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_estimators: int = 300,
+        n_estimators: int | str = 300,
         learning_rate: float = 0.1,
         max_depth: int | None = 6,
         max_leaves: int | None = None,
@@ -92,6 +92,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         monotone_constraints: MonotoneConstraints | None = None,
         interaction_constraints: InteractionConstraints | None = None,
         early_stopping_rounds: int | None = None,
+        validation_fraction: float = 0.2,
+        refit: bool = True,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
@@ -134,6 +136,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.monotone_constraints = monotone_constraints
         self.interaction_constraints = interaction_constraints
         self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.refit = refit
         self.eval_metric = eval_metric
         self.callbacks = callbacks
         self.warm_start = warm_start

@@ -17,7 +17,7 @@ from polyleaf.params.resolution import (
     resolve_sketch,
 )
 from polyleaf.params.settings import Settings, seed_of
-from polyleaf.params.table import DEFAULT_SKETCH_SIZE
+from polyleaf.params.table import AUTO_ROUNDS, DEFAULT_SKETCH_SIZE
 from polyleaf.params.threads import effective_threads
 
 # What a parameter is turned into where a setting of its name has such a type.
@@ -49,6 +49,7 @@ def make_settings(
         return None if of_outputs is None else coding.arranged(of_outputs)
 
     made = {
+        "n_estimators": AUTO_ROUNDS if params["n_estimators"] == "auto" else params["n_estimators"],
         "sketch": resolve_sketch(params, loss_name, n_outputs),
         "sketch_size": params["sketch_size"] or DEFAULT_SKETCH_SIZE,
         "hessian": resolve_hessian(params, loss_name, n_outputs),

@@ -16,7 +16,7 @@ from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.sums import largest
-from polyleaf.estimators.fit import callbacks_of, evaluations, note_of
+from polyleaf.estimators.fit import evaluations, fit_of, note_of
 from polyleaf.estimators.problem import Problem, read_problem
 from polyleaf.estimators.shard_facts import ShardFacts
 from polyleaf.model.checkpoint import CheckpointNote
@@ -113,9 +113,9 @@ def check_shards(estimator: BasePolyleaf, n_eval_sets: int) -> list[Any]:
     """
     params = estimator.get_params(deep=False)
     validate_params(params, estimator._kind)
-    callbacks = callbacks_of(params, n_eval_sets)
+    fit = fit_of(params, n_eval_sets, shards=True)
     check(Situation(params, device=params["device"], shards=True))
-    return callbacks
+    return fit.callbacks
 
 
 def prepare_shard(

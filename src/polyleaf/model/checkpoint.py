@@ -58,21 +58,28 @@ class CheckpointNote:
         Every parameter that counts, as JSON holds it.
     data : dict
         Of X, y and sample_weight: shape, dtype and a digest of the values, or None.
+    holds_out : bool
+        Whether rows of the run are held out.
+    stopped_at : int or None
+        How many rounds these ask for; the trees are then of all rows. None: that is not known yet.
     """
 
     seed: int
     init_rounds: int
     params: dict[str, Any]
     data: dict[str, dict[str, Any] | None]
+    holds_out: bool = False
+    stopped_at: int | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return the page as JSON holds it."""
-        return {
+        page = {
             "seed": self.seed,
             "init_rounds": self.init_rounds,
             "params": self.params,
             "data": self.data,
         }
+        return page | {"stopped_at": self.stopped_at} if self.holds_out else page
 
     def check_params(self, params: Mapping[str, Any], kind: EstimatorKind) -> None:
         """Raise ValueError naming the first parameter that is not as it was."""
@@ -85,6 +92,16 @@ class CheckpointNote:
                     f"resume: the checkpoint is of a run with other parameters: {name} was "
                     f"{before[name]!r:.200}, and is {now!r:.200} now."
                 )
+
+    def check_holds_out(self, holds_out: bool) -> None:
+        """Raise ValueError unless a run holds out rows as the one of the checkpoint did."""
+        if holds_out != self.holds_out:
+            before = "that held out rows to stop by" if self.holds_out else "that held out no rows"
+            now = "does" if holds_out else "does not"
+            raise ValueError(
+                f"resume: the checkpoint is of a run {before}, and this one {now}; "
+                "what says when to stop must be as it was."
+            )
 
     def check_data(self, data: Mapping[str, FeatureTable | None], shard: Shard | None = None) -> None:
         """Raise ValueError naming the first array that is not as it was, and in what.
@@ -126,8 +143,16 @@ def read_note(entry: object, n_rounds: int) -> CheckpointNote:
     ValueError
         When it is no such page.
     """
-    if not isinstance(entry, dict) or set(entry) != {"seed", "init_rounds", "params", "data"}:
+    if not isinstance(entry, dict) or set(entry) - {"stopped_at"} != {
+        "seed",
+        "init_rounds",
+        "params",
+        "data",
+    }:
         raise ValueError("its checkpoint is malformed.")
+    stopped_at = entry.get("stopped_at")
+    if stopped_at is not None and (type(stopped_at) is not int or not max(1, n_rounds) <= stopped_at):
+        raise ValueError(f"its checkpoint has {n_rounds} of {stopped_at!r:.80} rounds.")
     seed, init_rounds = entry["seed"], entry["init_rounds"]
     if type(seed) is not int or not 0 <= seed <= _LARGEST_SEED:
         raise ValueError(f"its checkpoint has the seed {seed!r:.80}, which is none.")
@@ -138,7 +163,7 @@ def read_note(entry: object, n_rounds: int) -> CheckpointNote:
         raise ValueError("its checkpoint does not say what it was trained with.")
     if not all(one is None or isinstance(one, dict) for one in data.values()):
         raise ValueError("its checkpoint does not say what it was trained on.")
-    return CheckpointNote(seed, init_rounds, params, data)
+    return CheckpointNote(seed, init_rounds, params, data, "stopped_at" in entry, stopped_at)
 
 
 def describe_params(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -374,19 +374,35 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "{y} has weights or missing targets, but {option} takes no sample_weight.",
     ),
     Exclusion(
-        "early_stopping_rounds, no eval_set",
-        options.EARLY_STOPPING_ROUNDS,
-        options.NO_EVAL_SET,
-        "there is nothing to watch (`cv` has its folds)",
-        "{option} needs rows that are not trained on; pass eval_set to fit, or set "
-        "early_stopping_rounds=None.",
+        "held-out rows, shards",
+        options.HELD_OUT_ROWS,
+        options.SHARDS,
+        "rows are held out of one table",
+        "{option} needs rows that are not trained on; of rows in several shards none are held out: pass "
+        "eval_set to fit, or set n_estimators to a number and early_stopping_rounds=None.",
     ),
     Exclusion(
-        "EarlyStopping, no eval_set",
-        options.EARLY_STOPPING,
-        options.NO_EVAL_SET,
-        "there is nothing to watch (`cv` has its folds)",
-        "{option} needs rows that are not trained on; pass eval_set to fit.",
+        "held-out rows, going on",
+        options.HELD_OUT_ROWS,
+        options.ADDING_TREES,
+        "the trees to go on from have seen all rows",
+        "{option} needs rows that are not trained on, but the trees of {other} have seen all: pass eval_set "
+        "to fit, or set n_estimators to a number and early_stopping_rounds=None.",
+    ),
+    Exclusion(
+        "groups, nothing held out",
+        options.GROUPS,
+        options.NO_HELD_OUT_ROWS,
+        "no rows are held out",
+        "{option} says which rows are held out together, but none are held out: set "
+        'n_estimators="auto" or early_stopping_rounds, without eval_set.',
+    ),
+    Exclusion(
+        "eval_X, eval_set",
+        options.EVAL_X,
+        options.EVAL_SET,
+        "both are evaluation sets",
+        "eval_X and eval_y are one way to say what eval_set says; only one of them can be given.",
     ),
     Exclusion(
         "early_stopping_rounds, EarlyStopping",

@@ -321,10 +321,33 @@ EARLY_STOPPING_ROUNDS = Option(
 EARLY_STOPPING = Option("`EarlyStopping`", lambda s: s.n_early_stopping > 0)
 SECOND_EARLY_STOPPING = Option("another `EarlyStopping`", lambda s: s.n_early_stopping > 1)
 NO_EVAL_SET = Option("no `eval_set`", lambda s: s.n_eval_sets == 0)
+HELD_OUT_ROWS = Option(
+    '`early_stopping_rounds`, `EarlyStopping` or `n_estimators="auto"` without `eval_set`',
+    lambda s: s.holds_out is True,
+    lambda s: (
+        (
+            "EarlyStopping"
+            if s.n_early_stopping
+            else f"early_stopping_rounds={s.params['early_stopping_rounds']!r}"
+            if s.params.get("early_stopping_rounds") is not None
+            else 'n_estimators="auto"'
+        )
+        + " without eval_set"
+    ),
+)
+NO_HELD_OUT_ROWS = Option("`eval_set`, or a number of rounds", lambda s: s.holds_out is False)
+GROUPS = Option("`groups`", lambda s: s.groups, "groups")
+EVAL_X = Option("`eval_X`, `eval_y`", lambda s: s.eval_x)
+EVAL_SET = Option("`eval_set`", lambda s: s.n_eval_sets is not None and s.n_eval_sets > 0)
 EVAL_WEIGHTS = Option("`eval_sample_weight`", lambda s: s.eval_weights)
 GOING_ON = Option(
     "`init_model`, `resume`, `warm_start` on a fitted model",
     lambda s: len(s.going_on) > 0,
+    lambda s: " and ".join(s.going_on),
+)
+ADDING_TREES = Option(
+    "`init_model`, `warm_start` on a fitted model",
+    lambda s: any(one != "resume" for one in s.going_on),
     lambda s: " and ".join(s.going_on),
 )
 GOING_ON_TWICE = Option("each other", lambda s: len(s.going_on) > 1)

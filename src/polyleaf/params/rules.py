@@ -86,6 +86,24 @@ class Integer:
 
 
 @dataclass(frozen=True)
+class IntegerOrAuto:
+    """An integer of at least `low`, or "auto"."""
+
+    low: int
+
+    @property
+    def allowed(self) -> str:
+        return f'{Integer(self.low).allowed} or "auto"'
+
+    def check(self, name: str, value: object) -> None:
+        if isinstance(value, str) and value == "auto":
+            return
+        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+            raise _wrong_type(name, value, self.allowed)
+        Integer(self.low).check(name, value)
+
+
+@dataclass(frozen=True)
 class Real:
     """A finite number, at least `low` and at most `high`; if `open_low` or `open_high`, not equal to it."""
 

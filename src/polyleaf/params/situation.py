@@ -49,6 +49,10 @@ class Situation:
         Number of evaluation sets.
     eval_weights : bool
         Whether there are weights of evaluation sets.
+    holds_out : bool or None
+        Whether some of the training rows are not trained on; None: that is not known.
+    groups, eval_x : bool
+        Whether `fit` got groups of rows; whether it got evaluation sets as `eval_X`.
     n_early_stopping : int
         Number of EarlyStopping among the callbacks.
     blind_metric : str or None
@@ -91,6 +95,9 @@ class Situation:
     n_eval_sets: int | None = None
     eval_weights: bool = False
     n_early_stopping: int = 0
+    holds_out: bool | None = None
+    groups: bool = False
+    eval_x: bool = False
     blind_metric: str | None = None
     weighted: bool = False
     shards: bool = False

@@ -24,6 +24,7 @@ from polyleaf.params.rules import (
     GroupMetrics,
     GroupWeights,
     Integer,
+    IntegerOrAuto,
     MonotoneSigns,
     NumberOrVector,
     Real,
@@ -41,6 +42,12 @@ DEFAULT_SKETCH_SIZE = 5
 # What "auto" stands for; docs/convergence.md has the measurements behind it.
 AUTO_SKETCH_OUTPUTS = 64
 AUTO_SHARED_OUTPUTS = 33
+# Of n_estimators="auto": the most rounds, the rounds without an improvement after which there are enough,
+# below how many rows every row is held out in turn, and the rounds where no row can be held out.
+AUTO_ROUNDS = 2000
+AUTO_PATIENCE = 50
+AUTO_FEW_ROWS = 2000
+AUTO_FIXED_ROUNDS = 100
 
 METRICS: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": (
@@ -112,10 +119,12 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "n_estimators",
-        Integer(1),
+        IntegerOrAuto(1),
         300,
         "Number of boosting rounds. A round grows one tree for all outputs, or one tree per output (see "
-        "`multi_strategy`).",
+        '`multi_strategy`). "auto": as many as rows ask for that are not trained on, those of `eval_set` or, '
+        "without it, some of the training rows (see `validation_fraction` and `refit`), at most 2,000; they "
+        "are enough when 50 rounds (or `early_stopping_rounds`) have brought no improvement.",
     ),
     Parameter(
         "learning_rate",
@@ -369,8 +378,26 @@ PARAMETERS: tuple[Parameter, ...] = (
         Integer(1, or_none=True),
         None,
         "Stop when the last metric of the last evaluation set (of groups of targets: their loss) has not "
-        "improved for this many rounds. Needs `eval_set` in `fit`. None: all rounds are done. "
+        "improved for this many rounds; without `eval_set` in `fit`, that of rows which are held out (see "
+        "`validation_fraction`). None: all rounds of `n_estimators` are done. "
         "(`polyleaf.callbacks.EarlyStopping` can watch another metric or set.)",
+    ),
+    Parameter(
+        "validation_fraction",
+        Real(0, 0.5, open_low=True),
+        0.2,
+        "How much of the weight of the training rows is held out where training stops early and `fit` gets "
+        "no `eval_set`. Below 2,000 rows each row is held out once, in one part of several of this size, and "
+        "the mean over them is watched (with `refit`). Which rows these are hangs on their values and the "
+        "seed alone: equal rows are held out together, classes in the same shares, and `groups` of `fit` "
+        "as a whole.",
+    ),
+    Parameter(
+        "refit",
+        Boolean(),
+        True,
+        "Whether all rows are trained on once held-out rows have told how many rounds to do. False: the "
+        "model is that of the rows which were not held out.",
     ),
     Parameter(
         "eval_metric",

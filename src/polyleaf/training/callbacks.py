@@ -45,8 +45,6 @@ class EarlyStopping(Callback):
 
     def before_training(self, state: TrainingState) -> None:
         """Find what is to be watched."""
-        if not state.evals_result:
-            raise refused(Situation(n_early_stopping=1, n_eval_sets=0))
         data = _known("data", self.data, state.evals_result)
         metric = _known("metric", self.metric, state.greater_is_better)
         self._sign = -1.0 if state.greater_is_better[metric] else 1.0

@@ -45,8 +45,15 @@ class Folds:
         return self._n_rounds
 
     def begin(self) -> None:
-        """Make the runs."""
+        """Make the runs, and measure the rounds that they begin with."""
         self.runs = list(self._make_runs())
+        for run in self.runs:
+            run.begin()
+        self._n_rounds = min(run.n_rounds for run in self.runs)
+        for name, of_set in self.history.items():
+            for metric, means in of_set.items():
+                values = [run.history[name][metric][: self._n_rounds] for run in self.runs]
+                means.extend(np.mean(values, axis=0).tolist())
 
     def step(self, learning_rate: float) -> None:
         """Do one round of each run."""

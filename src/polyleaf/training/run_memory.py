@@ -35,7 +35,15 @@ def possible_savings(data: Dataset, loss: Loss, settings: Settings) -> Savings:
     return Savings(made_gradients=makes, mapped_scores=has_whole_trees(loss, settings) and can_map())
 
 
-def needs_of(data: Dataset, loss: Loss, settings: Settings, savings: Savings, cell_bytes: int = 8) -> Needs:
+def needs_of(
+    data: Dataset,
+    loss: Loss,
+    settings: Settings,
+    savings: Savings,
+    cell_bytes: int = 8,
+    *,
+    holds_out: bool = False,
+) -> Needs:
     """Return what a run takes of memory; `cell_bytes` are those of a number of its table."""
     n_rows, n_features = data.X.shape
     sparse = scipy.sparse.issparse(data.y)
@@ -54,4 +62,5 @@ def needs_of(data: Dataset, loss: Loss, settings: Settings, savings: Savings, ce
         cell_weights=cells,
         cell_bytes=cell_bytes,
         savings=savings,
+        holds_out=holds_out,
     )

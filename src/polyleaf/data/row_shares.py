@@ -1,0 +1,87 @@
+"""Where each row lies among all in an order of chance, which hangs on what rows hold alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf.data.inputs import FloatArray
+
+Keys = npt.NDArray[np.uint64]
+
+# As in the core's hash of rows.
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def drawn_keys(hashes: Keys, seed: int) -> Keys:
+    """Return other keys for the rows, equal where they were equal: an order for each seed."""
+    with np.errstate(over="ignore"):
+        keys = hashes + np.uint64(seed + 1) * _STEP
+        for shift, factor in zip((30, 27), _FACTORS, strict=True):
+            keys ^= keys >> np.uint64(shift)
+            keys *= factor
+    return keys ^ (keys >> np.uint64(31))
+
+
+def row_shares(
+    keys: Keys,
+    weight: FloatArray | None = None,
+    strata: npt.NDArray[np.integer] | None = None,
+    least: int = 2,
+) -> FloatArray:
+    """Return for each row the share of the weight that comes before it in the order of the keys, in (0, 1).
+
+    The rows of a share below .2 are a fifth of the weight, or nearly so: rows of equal keys have the same
+    share, that of the middle of them. Neither the order of the rows matters, nor whether a row of weight 2 is
+    two rows.
+
+    Parameters
+    ----------
+    keys : uint64 ndarray of shape (rows,)
+        As good as drawn by chance.
+    weight : float64 ndarray of shape (rows,) or None
+        Of each row, above 0; None: all are 1.
+    strata : int ndarray of shape (rows,) or None
+        What the order is one within each of, as classes are. Rows of equal keys are together where most of
+        their weight is, in the lowest of several.
+    least : int
+        Keys that a stratum must have; rows of one with fewer have no share (NaN).
+
+    Examples
+    --------
+    >>> keys = np.array([30, 10, 20, 10], dtype=np.uint64)
+    >>> row_shares(keys).tolist()
+    [0.875, 0.25, 0.625, 0.25]
+    """
+    _, first, unit = np.unique(keys, return_index=True, return_inverse=True)
+    own = np.ones(len(keys)) if weight is None else weight
+    weights = np.bincount(unit, own)
+    if strata is None:
+        groups = np.zeros(len(first), dtype=np.intp)
+    else:
+        groups = _where_most_are(unit, np.asarray(strata), own)
+    # By group, and by key within it.
+    order = np.argsort(groups, kind="stable")
+    _, begin, counts = np.unique(groups[order], return_index=True, return_counts=True)
+    shares = np.empty(len(first))
+    for start, count in zip(begin.tolist(), counts.tolist(), strict=True):
+        members = order[start : start + count]
+        ends = np.cumsum(weights[members])
+        shares[members] = (ends - weights[members] / 2) / ends[-1] if count >= least else np.nan
+    return shares[unit]
+
+
+def _where_most_are(
+    unit: npt.NDArray[np.intp], strata: npt.NDArray[np.integer], weight: FloatArray
+) -> npt.NDArray[np.intp]:
+    """Return for each unit the stratum with most of its weight."""
+    order = np.lexsort((strata, unit))
+    units, groups = unit[order], strata[order]
+    begins = np.flatnonzero(np.r_[True, (units[1:] != units[:-1]) | (groups[1:] != groups[:-1])])
+    sums = np.add.reduceat(weight[order], begins)
+    # The last of each unit in this order is the heaviest; of equal ones the lowest.
+    ranked = np.lexsort((-groups[begins], sums, units[begins]))
+    units, groups = units[begins][ranked], groups[begins][ranked]
+    last = np.flatnonzero(np.r_[units[1:] != units[:-1], True])
+    return groups[last].astype(np.intp)

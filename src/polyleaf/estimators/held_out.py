@@ -1,0 +1,237 @@
+"""As many rounds as rows ask for that are not trained on, which are taken out of the training rows."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polyleaf._core import BinnedMatrix
+from polyleaf.data.binning import bin_data
+from polyleaf.data.inputs import FloatArray
+from polyleaf.data.row_shares import drawn_keys, row_shares
+from polyleaf.estimators.parts import Indices, run_of_part
+from polyleaf.estimators.problem import Problem
+from polyleaf.model.forest import Forest
+from polyleaf.params.table import AUTO_FEW_ROWS, AUTO_FIXED_ROUNDS
+from polyleaf.training.callbacks import Checkpoint, EarlyStopping
+from polyleaf.training.continuation import Start
+from polyleaf.training.folds import Folds
+from polyleaf.training.loop import Beginning, Run, TrainingResult, boost, train
+from polyleaf.training.state import EvalsResult, TrainingState
+
+# Of the held-out rows, in `evals_result_`.
+HELD_OUT = "held_out"
+
+
+class HeldOut:
+    """Trains on some of the rows of a problem, and looks at the others when to stop.
+
+    There is one set of held-out rows, or, where rows are few, as many as it takes until each row was in one;
+    the mean over them is then looked at. Which rows these are hangs on what the rows hold and on the seed:
+    equal rows are never on both sides, and neither the order of the rows matters, nor whether a row of weight
+    2 is two rows. Classes have the same shares on both sides, as nearly as may be.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows.
+    groups : ndarray of int or None
+        The number of each row's group, which is in one part as a whole; None: rows are of no group.
+    fraction : float
+        Of the weight, to be held out.
+    several : bool
+        Whether every row may be held out in turn.
+
+    Attributes
+    ----------
+    matrix : BinnedMatrix
+        All rows as bins.
+    """
+
+    def __init__(
+        self, problem: Problem, groups: npt.NDArray[np.intp] | None, fraction: float, several: bool
+    ) -> None:
+        self._problem = problem
+        self.matrix: BinnedMatrix = bin_data(problem.data, problem.settings)
+        n_parts = max(2, round(1 / fraction))
+        shares = self._shares(groups, n_parts)
+        if several and problem.data.n_rows < AUTO_FEW_ROWS:
+            edges = np.linspace(0, 1, n_parts + 1)
+            tests = [np.flatnonzero((low <= shares) & (shares < high)) for low, high in pairwise(edges)]
+        else:
+            tests = [np.flatnonzero(shares < fraction)]
+        n_rows = problem.data.n_rows
+        self._tests: list[Indices] = [test for test in tests if 0 < len(test) < n_rows]
+
+    def _shares(self, groups: npt.NDArray[np.intp] | None, n_parts: int) -> FloatArray:
+        """Return where each row lies in an order of chance; the first ones are held out first."""
+        problem = self._problem
+        if groups is None:
+            hashes = self.matrix.row_hashes(problem.settings.n_threads)
+        else:
+            hashes = groups.astype(np.uint64)
+        weight = problem.own_weight
+        if weight is not None and weight.ndim == 2:
+            weight = weight.sum(axis=1)
+        classes = None
+        if problem.coding.kind in ("multiclass", "binary") and groups is None:
+            classes = problem.data.y.reshape(-1).astype(np.intp)
+        return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, n_parts)
+
+    def runs(self, initial: Forest | None = None) -> list[Run]:
+        """Return a run for each set of held-out rows; none where no rows could be held out.
+
+        Parameters
+        ----------
+        initial : Forest or None
+            Trees that the only run begins with, where a run that ended early goes on.
+
+        Raises
+        ------
+        ValueError
+            When there is nothing to learn from the rows that are left.
+        """
+        every = np.arange(self._problem.data.n_rows)
+        called = "y of the rows that are not held out"
+        return [
+            run_of_part(self._problem, self.matrix, np.delete(every, test), test, HELD_OUT, called, initial)
+            for test in self._tests
+        ]
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When a run ends, where that is not after a number of rounds.
+
+    Attributes
+    ----------
+    fraction : float
+        Of the weight of the rows, to be held out.
+    refit : bool
+        Whether all rows are trained on in the end.
+    is_asked : bool
+        Whether somebody asked for it, and not for "auto", which can do without.
+    """
+
+    fraction: float
+    refit: bool
+    is_asked: bool
+
+
+Save = Callable[[str | os.PathLike[str], TrainingResult, "int | None"], None]
+
+
+def train_held_out(
+    problem: Problem,
+    stopping: Stopping,
+    callbacks: Sequence[Any],
+    groups: npt.NDArray[np.intp] | None,
+    start: Start | None,
+    save: Save,
+) -> TrainingResult:
+    """Find out on held-out rows how many rounds to do, and do so many on all rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows.
+    stopping : Stopping
+        What to hold out, and what becomes of it.
+    callbacks : sequence
+        Of both runs; what stops early, of the first one alone.
+    groups : ndarray of int or None
+        Which rows are to stay together.
+    start : Start or None
+        A run of this kind that ended early, and goes on.
+    save : callable
+        Writes a checkpoint: a path, what there is, and how many rounds all rows get (None: not known yet).
+
+    Returns
+    -------
+    TrainingResult
+        Its `evals_result` is that of the held-out rows, also of rounds after the best one.
+    """
+    known = None if start is None else start.note.stopped_at
+    initial = None if start is None else start.forest
+    if known is not None:
+        assert start is not None
+        return _refitted(problem, None, known, callbacks, start.fitted.evals_result, initial, save)
+    held_out = HeldOut(problem, groups, stopping.fraction, several=stopping.refit)
+    try:
+        runs, why = held_out.runs(initial), "X has too few different rows"
+    except ValueError as error:
+        if stopping.is_asked:
+            raise
+        runs, why = [], str(error)
+    if not runs:
+        if stopping.is_asked:
+            raise ValueError(f"no rows can be held out to stop early by: {why}; pass eval_set to fit.")
+        n_rounds = min(AUTO_FIXED_ROUNDS, problem.settings.n_estimators)
+        warnings.warn(
+            f'n_estimators="auto": no rows can be held out, {why}; {n_rounds} rounds are done.',
+            UserWarning,
+            stacklevel=4,  # the caller of fit
+        )
+        return _refitted(problem, held_out.matrix, n_rounds, callbacks, {}, None, save)
+    found = _watched(problem, runs, callbacks, save)
+    if found.error is not None or not stopping.refit:
+        return found
+    n_rounds = found.best_iteration + 1
+    return _refitted(problem, held_out.matrix, n_rounds, callbacks, found.evals_result, None, save)
+
+
+def _watched(problem: Problem, runs: list[Run], callbacks: Sequence[Any], save: Save) -> TrainingResult:
+    """Train on all but held-out rows until these ask for no more; of several runs, return the first."""
+    together = Folds(lambda: runs, HELD_OUT, problem.metrics)
+    only = runs[0] if len(runs) == 1 else None
+
+    def result(state: TrainingState, error: BaseException | None = None) -> TrainingResult:
+        best = state.best_round
+        return TrainingResult(runs[0].forest(best), together.history, best, error)
+
+    state = TrainingState(
+        n_rounds=problem.settings.n_estimators,
+        n_done=runs[0].n_rounds,
+        learning_rate=problem.settings.learning_rate,
+        evals_result=together.history,
+        greater_is_better={metric.name: metric.greater_is_better for metric in problem.metrics},
+        forest=None if only is None else only.forest,
+        save=None if only is None else lambda path, state: save(path, result(state), None),
+    )
+    # Few rows are trained on again in no time: there is nothing to save.
+    wanted = [one for one in callbacks if only is not None or not isinstance(one, Checkpoint)]
+    return result(state, boost(together, state, wanted))
+
+
+def _refitted(
+    problem: Problem,
+    matrix: BinnedMatrix | None,
+    n_rounds: int,
+    callbacks: Sequence[Any],
+    history: EvalsResult,
+    initial: Forest | None,
+    save: Save,
+) -> TrainingResult:
+    """Do so many rounds on all rows."""
+
+    def with_history(result: TrainingResult) -> TrainingResult:
+        return replace(result, evals_result=history)
+
+    result = train(
+        problem.data,
+        [],
+        problem.loss,
+        problem.metrics,
+        replace(problem.settings, n_estimators=n_rounds),
+        [one for one in callbacks if not isinstance(one, EarlyStopping)],
+        Beginning(initial, matrix),
+        save=lambda path, result: save(path, with_history(result), n_rounds),
+    )
+    return with_history(result)

@@ -1,0 +1,54 @@
+"""Shares of rows: an order of chance within strata that neither orders of rows nor copies of them change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyleaf.data.row_shares import drawn_keys, row_shares
+
+pytestmark = [pytest.mark.cpu_only("pure Python"), pytest.mark.python_only("pure Python")]
+
+ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=60)
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+def test_neither_order_nor_copies_matter(rows: list[tuple[int, int, int]], random: object) -> None:
+    keys = drawn_keys(np.array([row[0] for row in rows], dtype=np.uint64), 5)
+    weight = np.array([float(row[1]) for row in rows])
+    strata = np.array([row[2] for row in rows])
+    shares = row_shares(keys, weight, strata, least=1)
+    assert ((shares > 0) & (shares < 1)).all()
+    order = list(range(len(rows)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    assert np.array_equal(row_shares(keys[order], weight[order], strata[order], least=1), shares[order])
+    copies = np.repeat(np.arange(len(rows)), weight.astype(int))
+    assert np.array_equal(row_shares(keys[copies], None, strata[copies], least=1), shares[copies])
+    for key in np.unique(keys):
+        assert len(np.unique(shares[keys == key])) == 1
+
+
+def test_shares_are_of_the_weight_of_a_stratum() -> None:
+    rng = np.random.default_rng(1)
+    keys = drawn_keys(np.arange(4000, dtype=np.uint64), 0)
+    strata, weight = rng.integers(0, 3, 4000), rng.uniform(0.5, 2, 4000)
+    shares = row_shares(keys, weight, strata)
+    for stratum in range(3):
+        own = strata == stratum
+        assert weight[own & (shares < 0.2)].sum() == pytest.approx(0.2 * weight[own].sum(), rel=0.02)
+    assert not np.array_equal(row_shares(drawn_keys(np.arange(4000, dtype=np.uint64), 1), weight), shares)
+
+
+def test_equal_keys_are_where_most_of_their_weight_is() -> None:
+    keys = np.array([1, 1, 1, 2, 3, 4], dtype=np.uint64)
+    strata = np.array([1, 0, 1, 0, 0, 1])
+    shares = row_shares(keys, None, strata)
+    assert shares.tolist() == [3 / 8, 3 / 8, 3 / 8, 1 / 4, 3 / 4, 7 / 8]
+    assert row_shares(keys, np.array([1.0, 5, 1, 1, 1, 1]), strata, least=1)[5] == 0.5
+
+
+def test_small_strata_have_no_share() -> None:
+    shares = row_shares(np.arange(7, dtype=np.uint64), None, np.array([0, 0, 0, 0, 0, 1, 1]), least=5)
+    assert np.isnan(shares).tolist() == [False] * 5 + [True] * 2
