@@ -69,7 +69,7 @@ def test_wrong_settings_name_their_file(text: str, said: str, tmp_path: Path, ca
         (["--target", "power", "--config", "none.toml"], 1, "none.toml: No such file"),
         ([], 2, "--target is missing"),
         (["--target", "power,power"], 2, "column 'power' is named twice, in target and in target"),
-        (["--target", "power", "--param", "early_stopping_rounds=3"], 1, "early_stopping_rounds"),
+        (["--target", "power", "--param", "validation_fraction=0.9"], 2, "validation_fraction must be"),
     ],
 )
 def test_errors_are_one_line_before_work(

@@ -476,10 +476,10 @@ def test_a_leaf_without_curvature_and_penalty_says_zero(scale):
     assert n_splits(nothing) == 0
 
 
-def test_early_stopping_needs_an_evaluation_set():
+def test_early_stopping_needs_rows_to_hold_out():
     X, y = np.zeros((4, 1)), [0, 1, 0, 1]
     for make in (PolyleafRegressor, PolyleafClassifier):
-        with pytest.raises(ValueError, match=r"early_stopping_rounds.*eval_set"):
+        with pytest.raises(ValueError, match=r"no rows can be held out .*eval_set"):
             make(early_stopping_rounds=5).fit(X, y)
 
 

@@ -672,7 +672,12 @@ def test_bad_labels(y, keywords, words):
         (Classifier, {"objective": "binary_cross_entropy"}, CODES, "objective=.*multiclass"),
         (Classifier, {"objective": "cross_entropy"}, LABELS, "objective=.*multilabel"),
         (Classifier, {"eval_metric": "binary_cross_entropy"}, CODES, "eval_metric .*multiclass"),
-        (Regressor, {"early_stopping_rounds": 3}, Y1, "early_stopping_rounds=3 needs .*eval_set"),
+        (
+            Regressor,
+            {"validation_fraction": 1},
+            Y1,
+            r"validation_fraction must be a finite float in \(0, 0.5\]",
+        ),
         (Regressor, {"n_estimators": 0}, Y1, "n_estimators must be int >= 1; got 0"),
         (Regressor, {"max_depth": None}, Y1, "max_depth and max_leaves"),
     ],

@@ -323,9 +323,9 @@ def test_callbacks_that_do_not_fit_are_refused_before_any_work(callback, words):
     assert not hasattr(model, "n_estimators_")
 
 
-def test_early_stopping_needs_an_evaluation_set():
-    with pytest.raises(ValueError, match="EarlyStopping needs rows that are not trained on"):
-        regressor(callbacks=[EarlyStopping(3)]).fit(X, TARGETS)
+def test_early_stopping_without_an_evaluation_set_holds_out_rows():
+    model = regressor(callbacks=[EarlyStopping(3)]).fit(X, TARGETS)
+    assert list(model.evals_result_) == ["held_out"]
 
 
 def test_only_one_early_stopping():
