@@ -168,6 +168,13 @@ REFUSED: dict[str, Callable[[], object]] = {
         X, TARGETS, init_model=fitted("targets")
     ),
     "groups, nothing held out": lambda: PolyleafRegressor(n_estimators=3).fit(X, TARGETS, groups=range(60)),
+    "n_bags, eval_set": lambda: PolyleafRegressor(n_bags=2).fit(X, TARGETS, eval_set=(X, TARGETS)),
+    "n_bags, shards": in_shards(PolyleafRegressor(n_bags=2)),
+    "n_bags, going on": lambda: PolyleafRegressor(n_bags=2).fit(X, TARGETS, init_model=fitted("targets")),
+    "n_bags, cv": lambda: cv(PolyleafRegressor(n_bags=2), X, TARGETS),
+    "n_bags, Checkpoint": lambda: PolyleafRegressor(n_bags=2, callbacks=[Checkpoint("file")]).fit(X, TARGETS),
+    "bags, some rounds": lambda: PolyleafRegressor(n_bags=2, n_estimators=2).fit(X, TARGETS)[:1],
+    "predict_spread, one model": lambda: fitted("targets").predict_spread(X),
     "eval_X, eval_set": lambda: PolyleafRegressor().fit(
         X, TARGETS, eval_set=(X, TARGETS), eval_X=X, eval_y=TARGETS
     ),

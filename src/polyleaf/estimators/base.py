@@ -31,9 +31,11 @@ from polyleaf.estimators.fit import fit_of, train_on
 from polyleaf.estimators.inspecting import Inspecting
 from polyleaf.estimators.prediction import TableToPredict, observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
+from polyleaf.estimators.spread import Spread
 from polyleaf.estimators.streamed_prediction import Predict, predict_beside_targets, predict_by_parts
 from polyleaf.estimators.targets import Objective, Targets
 from polyleaf.losses import Loss, make_link
+from polyleaf.model.bags import Bag
 from polyleaf.model.file import read_model, write_model
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
@@ -49,7 +51,7 @@ from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
-class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
+class BasePolyleaf(Inspecting, Explaining, Spread, BaseEstimator):  # type: ignore[misc]
     """What the estimators share; they say what y is, and what to make of raw scores."""
 
     _kind: ClassVar[EstimatorKind]
@@ -78,6 +80,7 @@ class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
     _coding: TargetCoding
     _loss_name: str
     _categories: Categories
+    _bags: tuple[Bag, ...] = ()
     _seed: int | None
     # Whether the model comes from a file, which may not hold all that it was trained with.
     _loaded: bool = False
@@ -262,6 +265,7 @@ class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
         self.n_estimators_ = forest.n_rounds
         self.best_iteration_ = fitted.best_iteration
         self.evals_result_ = fitted.evals_result
+        self._bags = fitted.bags
 
     def _fitted(self) -> FittedModel:
         """Return what this estimator predicts with."""
@@ -274,6 +278,7 @@ class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
             self._categories,
             self.best_iteration_,
             self.evals_result_,
+            self._bags,
         )
 
     @property
@@ -436,6 +441,7 @@ class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
         """Return how many rounds to use; None: up to the best one."""
         if n_rounds is None:
             return self.best_iteration_ + 1
+        self._check_one_model()
         Integer(1, self.n_estimators_).check("n_rounds", n_rounds)
         return int(n_rounds)
 
@@ -447,6 +453,8 @@ class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
         """Return an iterator over the raw scores after each round."""
         if source_kind(X) is not None:
             check(Situation(table="stream", asked=frozenset({"stages"})))
+        self._check_is_fitted()
+        self._check_one_model()
         table, rounds, threads = self._ready(X, n_rounds)
         return self._forest.staged_raw(on_host(table), n_rounds=rounds, n_threads=threads)
 

@@ -110,6 +110,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
         refit: bool = True,
+        n_bags: int = 1,
         eval_metric: EvalMetric | Sequence[EvalMetric] | None = None,
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
@@ -153,6 +154,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.refit = refit
+        self.n_bags = n_bags
         self.eval_metric = eval_metric
         self.callbacks = callbacks
         self.warm_start = warm_start

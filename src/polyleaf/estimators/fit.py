@@ -11,6 +11,7 @@ from typing import Any
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.row_groups import group_numbers
+from polyleaf.estimators.bagging import train_bags
 from polyleaf.estimators.held_out import Stopping, train_held_out
 from polyleaf.estimators.problem import Problem, check_measured
 from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_params
@@ -19,7 +20,7 @@ from polyleaf.model.fitted import SavedModel
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import AUTO_PATIENCE
-from polyleaf.training.callbacks import EarlyStopping, all_callbacks
+from polyleaf.training.callbacks import Checkpoint, EarlyStopping, all_callbacks
 from polyleaf.training.continuation import Start
 from polyleaf.training.loop import Beginning, TrainingResult, train
 
@@ -34,10 +35,13 @@ class Fit:
         Those given, and those that the parameters stand for.
     stopping : Stopping or None
         What to hold out of the training rows to stop by; None: nothing.
+    n_bags : int
+        Number of models to average, each of which holds out rows of its own.
     """
 
     callbacks: list[Any]
     stopping: Stopping | None
+    n_bags: int = 1
 
 
 def fit_of(params: Mapping[str, Any], n_eval_sets: int, **situation: Any) -> Fit:
@@ -60,20 +64,23 @@ def fit_of(params: Mapping[str, Any], n_eval_sets: int, **situation: Any) -> Fit
     given = params["callbacks"] or ()
     n_early_stopping = sum(isinstance(one, EarlyStopping) for one in given)
     patience = patience_of(params, n_early_stopping)
-    holds_out = n_eval_sets == 0 and (patience is not None or n_early_stopping > 0)
+    n_bags = int(params["n_bags"])
+    holds_out = n_eval_sets == 0 and (patience is not None or n_early_stopping > 0 or n_bags > 1)
+    checkpoint = n_bags > 1 and any(isinstance(one, Checkpoint) for one in given)
     check(
         Situation(
             params,
             n_eval_sets=n_eval_sets,
             n_early_stopping=n_early_stopping,
             holds_out=holds_out,
+            checkpoint=checkpoint,
             **situation,
         )
     )
     callbacks = all_callbacks(given, patience, int(params["verbose"]))
     asked = params["early_stopping_rounds"] is not None or n_early_stopping > 0
     stopping = Stopping(float(params["validation_fraction"]), bool(params["refit"]), asked)
-    return Fit(callbacks, stopping if holds_out else None)
+    return Fit(callbacks, stopping if holds_out else None, n_bags)
 
 
 def patience_of(params: Mapping[str, Any], n_early_stopping: int) -> int | None:
@@ -124,6 +131,8 @@ def train_on(
 
     if fit.stopping is not None:
         numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
+        if fit.n_bags > 1:
+            return train_bags(problem, fit.n_bags, fit.callbacks, numbers)
         return train_held_out(problem, fit.stopping, fit.callbacks, numbers, start, save)
     return train(
         problem.data,

@@ -33,10 +33,10 @@ HELD_OUT = "held_out"
 class HeldOut:
     """Trains on some of the rows of a problem, and looks at the others when to stop.
 
-    There is one set of held-out rows, or, where rows are few, as many as it takes until each row was in one;
-    the mean over them is then looked at. Which rows these are hangs on what the rows hold and on the seed:
-    equal rows are never on both sides, and neither the order of the rows matters, nor whether a row of weight
-    2 is two rows. Classes have the same shares on both sides, as nearly as may be.
+    There is one set of held-out rows, or as many as it takes until each row was in one. Which rows these are
+    hangs on what the rows hold and on the seed: equal rows are never on both sides, and neither the order of
+    the rows matters, nor whether a row of weight 2 is two rows. Classes have the same shares on both sides,
+    as nearly as may be.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class HeldOut:
         The number of each row's group, which is in one part as a whole; None: rows are of no group.
     fraction : float
         Of the weight, to be held out.
-    several : bool
-        Whether every row may be held out in turn.
+    in_turn : bool
+        Whether every row is held out once, in one of several sets.
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class HeldOut:
     """
 
     def __init__(
-        self, problem: Problem, groups: npt.NDArray[np.intp] | None, fraction: float, several: bool
+        self, problem: Problem, groups: npt.NDArray[np.intp] | None, fraction: float, in_turn: bool
     ) -> None:
         self._problem = problem
         self.matrix: BinnedMatrix = bin_data(problem.data, problem.settings)
         n_parts = max(2, round(1 / fraction))
         shares = self._shares(groups, n_parts)
-        if several and problem.data.n_rows < AUTO_FEW_ROWS:
+        if in_turn:
             edges = np.linspace(0, 1, n_parts + 1)
             tests = [np.flatnonzero((low <= shares) & (shares < high)) for low, high in pairwise(edges)]
         else:
@@ -163,7 +163,8 @@ def train_held_out(
     if known is not None:
         assert start is not None
         return _refitted(problem, None, known, callbacks, start.fitted.evals_result, initial, save)
-    held_out = HeldOut(problem, groups, stopping.fraction, several=stopping.refit)
+    few = problem.data.n_rows < AUTO_FEW_ROWS
+    held_out = HeldOut(problem, groups, stopping.fraction, in_turn=stopping.refit and few)
     try:
         runs, why = held_out.runs(initial), "X has too few different rows"
     except ValueError as error:

@@ -111,6 +111,7 @@ class PolyleafMixed(BasePolyleaf):
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
         refit: bool = True,
+        n_bags: int = 1,
         eval_metric: Mapping[str, EvalMetric | Sequence[EvalMetric] | None] | None = None,
         callbacks: Sequence[Any] | None = None,
         warm_start: bool = False,
@@ -155,6 +156,7 @@ class PolyleafMixed(BasePolyleaf):
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.refit = refit
+        self.n_bags = n_bags
         self.eval_metric = eval_metric
         self.callbacks = callbacks
         self.warm_start = warm_start
@@ -310,6 +312,14 @@ class PolyleafMixed(BasePolyleaf):
         in_order = {name: columns[name] for name in coding.columns_of_predictions()}
         kind = frame_kind(X)
         return make_table(in_order, kind or coding.table, X.index if kind == "pandas" else None)
+
+    def _linked(self, raw: FloatArray) -> FloatArray:
+        """Return the values and probabilities of raw scores, group after group."""
+        linked = np.empty_like(raw)
+        for group, _, outputs in self._mixed_coding().slices():
+            own = np.ascontiguousarray(raw[:, outputs])
+            linked[:, outputs] = make_link(group.objective, group.coding).predict(own)
+        return linked
 
     def _of_groups(self, raw: FloatArray) -> Iterator[tuple[CodedGroup, FloatArray]]:
         for group, _, outputs in self._mixed_coding().slices():

@@ -217,6 +217,7 @@ class Problem:
             features.categories,
             result.best_iteration,
             result.evals_result,
+            result.bags,
         )
 
 

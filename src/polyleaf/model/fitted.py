@@ -7,6 +7,7 @@ from typing import Any
 
 from polyleaf.data.category_values import Categories
 from polyleaf.data.targets import TargetCoding
+from polyleaf.model.bags import Bag
 from polyleaf.model.checkpoint import CheckpointNote
 from polyleaf.model.forest import Forest
 from polyleaf.params.table import EstimatorKind
@@ -32,6 +33,8 @@ class FittedModel:
         The round, from 0, that predictions go up to; -1: there is no round.
     evals_result : dict
         ``{data set: {metric: [value after each round]}}``.
+    bags : tuple of Bag
+        The members that the forest is the mean of; none: it is one model.
     """
 
     forest: Forest
@@ -41,6 +44,7 @@ class FittedModel:
     categories: Categories
     best_iteration: int
     evals_result: dict[str, dict[str, list[float]]]
+    bags: tuple[Bag, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from polyleaf.data.mixed_targets import TABLE_KINDS, CodedGroup, MixedCoding, Ta
 from polyleaf.data.tables import FrameKind
 from polyleaf.data.targets import TargetCoding
 from polyleaf.files.page import distinct_words, entry_of
+from polyleaf.model.bags import read_bags
 from polyleaf.model.checkpoint import read_note
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
@@ -59,6 +60,7 @@ def describe(model: SavedModel) -> dict[str, Any]:
             data: {metric: [float(value).hex() for value in values] for metric, values in of_data.items()}
             for data, of_data in fitted.evals_result.items()
         },
+        **({"bags": [bag.describe() for bag in fitted.bags]} if fitted.bags else {}),
         **({} if model.checkpoint is None else {"checkpoint": model.checkpoint.describe()}),
     }
 
@@ -160,6 +162,7 @@ def read_page(page: Mapping[str, Any], arrays: Mapping[str, Array]) -> SavedMode
         categories=_categories(page, forest),
         best_iteration=best_iteration,
         evals_result=_evals_result(page),
+        bags=read_bags(page["bags"], forest) if "bags" in page else (),
     )
     note = read_note(page["checkpoint"], forest.n_rounds) if "checkpoint" in page else None
     return SavedModel(kind, params, fitted, note)

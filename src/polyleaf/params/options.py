@@ -335,6 +335,13 @@ HELD_OUT_ROWS = Option(
         + " without eval_set"
     ),
 )
+BAGS = Option("`n_bags` above 1", lambda s: s.params.get("n_bags", 1) > 1, "n_bags={n_bags}")
+FITTED_BAGS = Option("a model of several bags", lambda s: s.bags)
+SOME_ROUNDS = Option(
+    "`n_rounds`, slices of rounds, `staged_predict`", _is_asked("rounds"), "some of the rounds"
+)
+ONE_MODEL = Option("a model that is no average", lambda s: not s.bags)
+SPREAD = Option("`predict_spread`", _is_asked("spread"), "predict_spread()")
 NO_HELD_OUT_ROWS = Option("`eval_set`, or a number of rounds", lambda s: s.holds_out is False)
 GROUPS = Option("`groups`", lambda s: s.groups, "groups")
 EVAL_X = Option("`eval_X`, `eval_y`", lambda s: s.eval_x)

@@ -53,6 +53,8 @@ class Situation:
         Whether some of the training rows are not trained on; None: that is not known.
     groups, eval_x : bool
         Whether `fit` got groups of rows; whether it got evaluation sets as `eval_X`.
+    bags : bool
+        Whether a fitted model is the average of several.
     n_early_stopping : int
         Number of EarlyStopping among the callbacks.
     blind_metric : str or None
@@ -68,8 +70,8 @@ class Situation:
     checkpoint, cross_validation : bool
         Whether a checkpoint is to be written; whether there is a model for each fold.
     asked : frozenset of str
-        Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "stages", "versus", "outputs",
-        "gain per output".
+        Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "stages", "rounds", "spread",
+        "versus", "outputs", "gain per output".
     frame_known, output_gains : bool
         Whether it is known of which library frames are; whether the gains of outputs are.
     words : mapping
@@ -98,6 +100,7 @@ class Situation:
     holds_out: bool | None = None
     groups: bool = False
     eval_x: bool = False
+    bags: bool = False
     blind_metric: str | None = None
     weighted: bool = False
     shards: bool = False

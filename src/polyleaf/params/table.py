@@ -400,6 +400,14 @@ PARAMETERS: tuple[Parameter, ...] = (
         "model is that of the rows which were not held out.",
     ),
     Parameter(
+        "n_bags",
+        Integer(1),
+        1,
+        "Number of models that are averaged, on the scale of raw scores. Each is trained on all rows but one "
+        "part of as many, and stopped by that part where training stops early. 1: a single model of all "
+        "rows.",
+    ),
+    Parameter(
         "eval_metric",
         ChoiceList(METRICS["regressor"]),
         None,

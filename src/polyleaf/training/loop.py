@@ -14,6 +14,7 @@ from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
+from polyleaf.model.bags import Bag
 from polyleaf.model.forest import Forest
 from polyleaf.params.settings import Settings
 from polyleaf.peers.current import summed_over
@@ -39,12 +40,15 @@ class TrainingResult:
         Round (from 0) with the best watched value if there is early stopping, else the last; -1: no round.
     error : BaseException or None
         What ended the run: KeyboardInterrupt, or whatever a callback raised.
+    bags : tuple of Bag
+        The members that the forest is the mean of; none: it is one model.
     """
 
     forest: Forest
     evals_result: EvalsResult
     best_iteration: int
     error: BaseException | None = None
+    bags: tuple[Bag, ...] = ()
 
 
 @dataclass

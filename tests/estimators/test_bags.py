@@ -1,0 +1,162 @@
+"""Bagged models: the mean of members that were trained on parts of the rows, in one model and one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
+from polyleaf.callbacks import EarlyStopping
+from polyleaf.estimators.held_out import HeldOut
+from polyleaf.estimators.problem import read_problem, training_rows
+from polyleaf.model.bags import members
+
+pytestmark = pytest.mark.cpu_only("members are trained as single models are")
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(600, 4))
+Y = np.column_stack([X[:, 0] * X[:, 1], np.sin(2 * X[:, 2])]) + 0.4 * RNG.normal(size=(600, 2))
+NEW = RNG.normal(size=(400, 4))
+TRUTH = np.column_stack([NEW[:, 0] * NEW[:, 1], np.sin(2 * NEW[:, 2])])
+CLASSES = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+SMALL = {"max_depth": 3, "min_samples_leaf": 5, "learning_rate": 0.2}
+
+
+def regressor(**params: Any) -> PolyleafRegressor:
+    return PolyleafRegressor(**{**SMALL, "n_bags": 3, **params})
+
+
+def parts_of(model: Any, y: Any) -> list[Any]:
+    problem = read_problem(model, model.get_params(), training_rows(X, y, None))
+    return HeldOut(problem, None, 1 / model.n_bags, in_turn=True)._tests
+
+
+@pytest.mark.parametrize("n_bags", [2, 3])
+def test_the_mean_is_that_of_models_of_the_parts(n_bags: int) -> None:
+    """With the cut points of all rows, which are found once: here one for each value."""
+    model = regressor(n_bags=n_bags, n_estimators=8, max_bins=None).fit(X, Y)
+    tests = parts_of(model, Y)
+    assert sorted(np.concatenate(tests)) == list(range(600))
+    singles = []
+    for test in tests:
+        rest = np.setdiff1d(np.arange(600), test)
+        single = PolyleafRegressor(**SMALL, n_estimators=8, max_bins=None).fit(X[rest], Y[rest])
+        singles.append(single)
+    # Rows at their place: thresholds lie between neighbours, which are others in a part.
+    np.testing.assert_allclose(
+        model._forest.base_score, np.mean([one._forest.base_score for one in singles], axis=0), rtol=1e-12
+    )
+    for (forest, base), single in zip(members(model._forest, model._bags), singles, strict=True):
+        assert np.array_equal(base, single._forest.base_score)
+        assert np.array_equal(forest.feature, single._forest.feature)
+        assert np.array_equal(forest.count, single._forest.count)
+        np.testing.assert_allclose(forest.values * n_bags, single._forest.values, rtol=1e-6)
+
+
+def test_members_stop_by_what_they_have_not_seen() -> None:
+    model = regressor(n_estimators="auto", early_stopping_rounds=5).fit(X, Y)
+    assert list(model.evals_result_) == ["held_out_0", "held_out_1", "held_out_2"]
+    best = [int(np.argmin(of["rmse"])) + 1 for of in model.evals_result_.values()]
+    assert [bag.n_rounds for bag in model._bags] == best
+    assert model.n_estimators_ == sum(best) == model.best_iteration_ + 1
+    watched = regressor(n_estimators=50, callbacks=[EarlyStopping(5)]).fit(X, Y)
+    assert watched.n_estimators_ == model.n_estimators_ or max(best) > 50
+
+
+def test_a_mean_is_better_than_a_member() -> None:
+    def loss(model: Any) -> float:
+        return float(((model.predict(NEW) - TRUTH) ** 2).mean())
+
+    assert loss(regressor(n_bags=5, n_estimators="auto").fit(X, Y)) < loss(
+        PolyleafRegressor(**SMALL, n_estimators="auto").fit(X, Y)
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "y", "shape"),
+    [
+        (regressor, Y, (400, 2)),
+        (regressor, Y[:, 0], (400,)),
+        (lambda: PolyleafClassifier(**SMALL, n_bags=3, n_estimators=5), CLASSES, (400, 3)),
+        (lambda: PolyleafClassifier(**SMALL, n_bags=3, n_estimators=5), CLASSES > 0, (400,)),
+        (lambda: PolyleafClassifier(**SMALL, n_bags=3, n_estimators=5), (Y > 0).astype(int), (400, 2)),
+        (lambda: regressor(objective="poisson", n_estimators=5), np.abs(Y), (400, 2)),
+        (lambda: regressor(sparse_leaves=1, n_estimators=5), Y, (400, 2)),
+        (lambda: regressor(multi_strategy="one_output_per_tree", n_estimators=5), Y, (400, 2)),
+        (lambda: regressor(n_estimators=5), Y * [1e-100, 1e100], (400, 2)),
+    ],
+)
+def test_spread_file_and_explanation(make: Any, y: Any, shape: tuple[int, ...], tmp_path: Path) -> None:
+    model = make().fit(X, y)
+    spread = model.predict_spread(NEW)
+    assert spread.shape == shape
+    assert (spread >= 0).all()
+    assert spread.max() > 0
+    model.save_model(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert np.array_equal(loaded.predict(NEW), model.predict(NEW))
+    assert np.array_equal(loaded.predict_spread(NEW), spread)
+    raw = model._forest.predict_raw(NEW[:5])
+    values = model.shap_values(NEW[:5]).reshape(5, 4, -1).sum(axis=1) + model.expected_value_
+    np.testing.assert_allclose(values, raw, rtol=1e-6, atol=1e-6 * np.abs(raw).max())
+
+
+def test_spread_is_the_standard_deviation_of_the_members() -> None:
+    model = PolyleafClassifier(**SMALL, n_bags=3, n_estimators=5).fit(X, CLASSES)
+    found = []
+    for forest, base in members(model._forest, model._bags):
+        raw = base + 3 * (forest.predict_raw(NEW) - model._forest.base_score)
+        odds = np.exp(raw - raw.max(axis=1, keepdims=True))
+        found.append(odds / odds.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(model.predict_spread(NEW), np.std(found, axis=0), atol=1e-12)
+
+
+def test_mixed_targets() -> None:
+    model = PolyleafMixed({"a": "regression", "b": "multiclass"}, **SMALL, n_bags=2, n_estimators=4)
+    model.fit(X, {"a": Y[:, 0], "b": CLASSES})
+    assert model.predict_spread(NEW).shape == (400, 4)
+
+
+def test_no_order_of_rows_matters() -> None:
+    order = RNG.permutation(600)
+    one, other = regressor(n_estimators=5).fit(X, Y), regressor(n_estimators=5).fit(X[order], Y[order])
+    assert np.array_equal(one.predict(NEW), other.predict(NEW))
+
+
+def test_another_fit_is_of_one_model() -> None:
+    model = regressor(n_estimators=5).fit(X, Y)
+    single = model.set_params(n_bags=1).fit(X, Y)
+    assert single[:2].n_estimators_ == 2
+    with pytest.raises(ValueError, match="single one"):
+        single.predict_spread(NEW)
+
+
+def test_ctrl_c_keeps_what_there_is() -> None:
+    calls: list[int] = []
+
+    def interrupt(state: Any) -> None:
+        calls.append(state.round)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+
+    model = regressor(n_estimators=5, callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert [bag.n_rounds for bag in model._bags] == [5, 2]
+    assert model.predict_spread(NEW).shape == (400, 2)
+
+
+def test_groups_and_rows_that_are_too_few() -> None:
+    group = np.arange(600) % 4
+    model = regressor(n_estimators=3, n_bags=4).fit(X, Y, groups=group)
+    assert len(model._bags) == 4
+    with pytest.raises(ValueError, match="n_bags=3, but the rows make"):
+        regressor(n_estimators=3).fit(X, Y, groups=group % 2)
+    with pytest.raises(ValueError, match="n_bags must be int >= 1"):
+        regressor(n_bags=0).fit(X, Y)
+    sparse = regressor(n_estimators=3).fit(scipy.sparse.csr_array(X), Y)
+    assert np.array_equal(sparse.predict(NEW), regressor(n_estimators=3).fit(X, Y).predict(NEW))
