@@ -31,6 +31,7 @@ from polyleaf.estimators.fit import callbacks_of, train_on
 from polyleaf.estimators.inspecting import Inspecting
 from polyleaf.estimators.prediction import TableToPredict, observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
+from polyleaf.estimators.reporting import Reporting
 from polyleaf.estimators.streamed_prediction import Predict, predict_beside_targets, predict_by_parts
 from polyleaf.estimators.targets import Objective, Targets
 from polyleaf.losses import Loss, make_link
@@ -49,7 +50,7 @@ from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
-class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
+class BasePolyleaf(Inspecting, Explaining, Reporting, BaseEstimator):  # type: ignore[misc]
     """What the estimators share; they say what y is, and what to make of raw scores."""
 
     _kind: ClassVar[EstimatorKind]

@@ -1,0 +1,224 @@
+"""All that a report says, as plain data."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from polyleaf.report.curves import curves
+from polyleaf.report.explained_rows import (
+    N_IN_SWARM,
+    OUTPUTS_TOGETHER,
+    ranks,
+    reasons,
+    shap_blocks,
+    shap_of,
+    swarm,
+)
+from polyleaf.report.importance import FeatureImportance
+from polyleaf.report.intervals import LEVEL, N_DRAWS
+from polyleaf.report.judged import Judged
+from polyleaf.report.left_out import column_facts, named, unobserved
+from polyleaf.report.outputs import ObservedOutputs, Output
+from polyleaf.report.settings import parameter_rows
+from polyleaf.report.subject import Places, Subject, Wishes
+from polyleaf.report.worst_rows import N_WORST_OF_OUTPUT
+
+_MOST_IN_SWARM = 150  # rows
+
+
+def contents(subject: Subject, wishes: Wishes, chosen: Places) -> dict[str, Any]:
+    """Return what a report says.
+
+    Parameters
+    ----------
+    subject : Subject
+        The model and the rows.
+    wishes : Wishes
+        What is wanted of it.
+    chosen : int ndarray
+        Which outputs, by their places.
+    """
+    outputs = ObservedOutputs(subject)
+    kept = _kept(outputs, chosen, wishes.max_outputs)
+    rows = _drawn(subject.n_rows, wishes)
+    judged = Judged(outputs, kept, wishes)
+    places = np.array([output.place for output in kept], dtype=np.intp)
+    counted = FeatureImportance(subject, places, rows)
+    in_swarm = rows[:: max(1, -(-len(rows) // _MOST_IN_SWARM))]
+    _explain(subject, judged, kept, counted, in_swarm)
+    in_swarms = sorted({feature for one in judged.outputs for feature, _ in one["features"][:N_IN_SWARM]})
+    missing, constant = column_facts(subject)
+    found_curves, n_metrics = curves(subject.fitted.evals_result, subject.fitted.best_iteration)
+    return {
+        "title": wishes.title,
+        "model": _model(subject),
+        "data": {
+            "rows": subject.n_rows,
+            "features": len(subject.names.features),
+            "categorical": [subject.names.features[j] for j in sorted(subject.fitted.categories)],
+            "missing": int(missing.sum()),
+            "sparse": not isinstance(subject.table, np.ndarray),
+            "weighted": subject.is_weighted,
+        },
+        "params": parameter_rows(subject.params, subject.kind),
+        "features": list(subject.names.features),
+        "groups": judged.groups(),
+        "outputs": judged.outputs,
+        "curves": found_curves,
+        "best_round": subject.fitted.best_iteration + 1,
+        "importance": counted.listed(),
+        "heat_map": counted.heat_map(),
+        "ranks": ranks(subject, in_swarm, np.array(in_swarms, dtype=np.intp)),
+        "worst": _worst(subject, outputs, judged, kept),
+        "intervals": {"level": LEVEL, "draws": N_DRAWS, "groups": judged.resampling.n_groups},
+        "explained": {"rows": len(rows), "swarm": len(in_swarm), "seed": wishes.seed},
+        "left_out": _left_out(subject, outputs, kept, counted, constant, n_metrics, len(rows), len(chosen)),
+    }
+
+
+def _model(subject: Subject) -> dict[str, Any]:
+    forest = subject.fitted.forest
+    rounds = subject.fitted.best_iteration + 1
+    n_trees = forest.trees_up_to(rounds)
+    nodes = slice(0, int(forest.node_begin[n_trees]))
+    return {
+        "estimator": subject.kind,
+        "objective": subject.fitted.loss,
+        "outputs": forest.n_outputs,
+        "rounds": forest.n_rounds,
+        "best_round": rounds,
+        "trees": n_trees,
+        "leaves": int(np.count_nonzero(forest.left[nodes] < 0)),
+        "version": version("polyleaf"),
+    }
+
+
+def _kept(outputs: ObservedOutputs, chosen: Places, most: int) -> list[Output]:
+    """Return the outputs that there is room for: those that most rows have."""
+    wanted = [outputs.all[place] for place in chosen.tolist()]
+    if len(wanted) <= most:
+        return wanted
+    sizes = []
+    for output in wanted:
+        observed = outputs.observed(output)
+        counted = output.kind in ("class", "label")
+        sizes.append(float(observed.truth.sum()) if counted else float(len(observed.rows)))
+    first = np.sort(np.argsort(-np.array(sizes), kind="stable")[:most])
+    return [wanted[number] for number in first]
+
+
+def _drawn(n_rows: int, wishes: Wishes) -> Places:
+    """Return the rows that are explained, in their order."""
+    if n_rows <= wishes.max_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng([wishes.seed, 0]).choice(n_rows, wishes.max_rows, replace=False))
+
+
+def _explain(
+    subject: Subject, judged: Judged, kept: list[Output], counted: FeatureImportance, in_swarm: Places
+) -> None:
+    """Add to each output what moves it: features, a swarm of rows, and the worst rows with their reasons."""
+    most_rows = len(in_swarm) + N_WORST_OF_OUTPUT * min(len(kept), OUTPUTS_TOGETHER)
+    for block in shap_blocks(subject, len(kept), most_rows):
+        worst = [judged.worst.of_output(kept[number]) for number in block]
+        of_worst = np.array([row for some in worst for row, _, _ in some], dtype=np.intp)
+        rows = np.unique(np.concatenate([in_swarm, of_worst]))
+        values, expected = shap_of(subject, np.array([kept[number].place for number in block]), rows)
+        of_swarm = np.searchsorted(rows, in_swarm)
+        for k, number in enumerate(block):
+            output, found = kept[number], judged.outputs[number]
+            found["features"] = counted.of_output(number)
+            found["base"] = float(expected[k])
+            found["swarm"] = swarm(
+                values[of_swarm, :, k], [feature for feature, _ in found["features"][:N_IN_SWARM]]
+            )
+            found["worst"] = [
+                {
+                    "row": row,
+                    "values": [truth, prediction],
+                    "raw": float(subject.raw[row, output.source]),
+                    "reasons": reasons(subject, row, values[np.searchsorted(rows, row), :, k]),
+                }
+                for row, truth, prediction in worst[k]
+            ]
+
+
+def _worst(
+    subject: Subject, outputs: ObservedOutputs, judged: Judged, kept: list[Output]
+) -> list[dict[str, Any]]:
+    """Return the rows that are worst over all outputs, and why they are predicted so."""
+    number = {output.place: place for place, output in enumerate(kept)}
+    asked: list[tuple[dict[str, Any], int, int | None]] = []
+    for row, place, loss in judged.worst.overall():
+        output = outputs.all[place]
+        found: dict[str, Any] = {"row": row, "loss": loss}
+        pair = judged.taken_for(output, row)
+        if pair is not None and all(one.place in number for one in pair):
+            said, true = pair
+            found |= {"said": number[said.place], "true": number[true.place]}
+            found["p"] = [float(outputs.prediction[row, one.source]) for one in pair]
+            asked.append((found, said.place, true.place))
+        else:
+            found |= {"output": number[place], "values": judged.shown(output, row)}
+            asked.append((found, place, None))
+    if not asked:
+        return []
+    rows = np.unique([found["row"] for found, _, _ in asked])
+    needed = np.unique([one for _, a, b in asked for one in (a, b) if one is not None])
+    for block in shap_blocks(subject, len(needed), len(rows)):
+        values, _ = shap_of(subject, needed[block.start : block.stop], rows)
+        for found, a, b in asked:
+            found.setdefault("parts", np.zeros(values.shape[1]))
+            for place, sign in ((a, 1.0), (b, -1.0)):
+                where = None if place is None else int(np.searchsorted(needed, place))
+                if where is not None and where in block:
+                    own = values[np.searchsorted(rows, found["row"]), :, where - block.start]
+                    found["parts"] = found["parts"] + sign * own
+    for found, _, _ in asked:
+        found["reasons"] = reasons(subject, found["row"], found.pop("parts"))
+    return [found for found, _, _ in asked]
+
+
+def _left_out(
+    subject: Subject,
+    outputs: ObservedOutputs,
+    kept: list[Output],
+    counted: FeatureImportance,
+    constant: Any,
+    n_metrics: int,
+    n_explained: int,
+    n_chosen: int,
+) -> list[dict[str, Any]]:
+    """Return lines about what was not looked at, or is not used."""
+    features, n_features = subject.names.features, len(subject.names.features)
+    found = [
+        named("features that no split asks for", _at(features, ~counted.used), n_features),
+        named("features with one value in all these rows", _at(features, constant), n_features),
+    ]
+    columns = [column for group in outputs.groups for column in group.coded.columns]
+    gaps = unobserved(outputs, columns)
+    lines = [f"{name}: {count:,}" for name, count in gaps]
+    found.append(named("targets with rows that do not count (missing, or of weight 0)", lines, len(columns)))
+    shown = {output.place for output in kept}
+    names = [output.name for output in outputs.all if output.place not in shown]
+    found.append(named("outputs that are not in this report", names, len(outputs.all)))
+    rounds = subject.fitted.forest.n_rounds
+    return [
+        *(line for line in found if line["count"] > 0),
+        *_counts("rows that are scored, but not explained by Shapley values", subject.n_rows - n_explained, subject.n_rows),
+        *_counts("features that the list of importances leaves out", n_features - counted.n_listed, n_features),
+        *_counts("features that the heat map leaves out", n_features - counted.n_in_map, n_features),
+        *_counts("rounds after the best one, which predictions do not use", rounds - subject.fitted.best_iteration - 1, rounds),
+        *_counts("metrics whose curves are not drawn", n_metrics, n_metrics),
+    ]
+
+
+def _at(names: tuple[str, ...], which: Any) -> list[str]:
+    return [names[j] for j in np.flatnonzero(which).tolist()]
+
+
+def _counts(what: str, count: int, of: int) -> list[dict[str, Any]]:
+    return [{"what": what, "count": count, "of": of, "names": []}] if count > 0 else []
