@@ -14,6 +14,7 @@ import pytest
 from plant_table import FEATURES, plant_rows
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
+from polyleaf.cli import info
 from polyleaf.cli.main import _parser, main
 from polyleaf.params.table import parameters_of
 from polyleaf.report.settings import changed_parameters

@@ -111,7 +111,11 @@ class Browser:
     def look(self, width: int, height: int = 900, *, dark: bool = False) -> None:
         """Set the size of the window, and the theme that the system prefers."""
         self.tell(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.tell("Emulation.setEmulatedMedia", features=[scheme])

@@ -20,10 +20,11 @@ from polyleaf.report.explained_rows import (
 from polyleaf.report.importance import FeatureImportance
 from polyleaf.report.intervals import LEVEL, N_DRAWS
 from polyleaf.report.judged import Judged
-from polyleaf.report.left_out import column_facts, named, unobserved
+from polyleaf.report.left_out import column_facts, lines_about
 from polyleaf.report.outputs import ObservedOutputs, Output
 from polyleaf.report.settings import parameter_rows
 from polyleaf.report.subject import Places, Subject, Wishes
+from polyleaf.report.worst_reasons import worst_with_reasons
 from polyleaf.report.worst_rows import N_WORST_OF_OUTPUT
 
 _MOST_IN_SWARM = 150  # rows
@@ -72,10 +73,12 @@ def contents(subject: Subject, wishes: Wishes, chosen: Places) -> dict[str, Any]
         "importance": counted.listed(),
         "heat_map": counted.heat_map(),
         "ranks": ranks(subject, in_swarm, np.array(in_swarms, dtype=np.intp)),
-        "worst": _worst(subject, outputs, judged, kept),
+        "worst": worst_with_reasons(subject, outputs, judged, kept),
         "intervals": {"level": LEVEL, "draws": N_DRAWS, "groups": judged.resampling.n_groups},
         "explained": {"rows": len(rows), "swarm": len(in_swarm), "seed": wishes.seed},
-        "left_out": _left_out(subject, outputs, kept, counted, constant, n_metrics, len(rows), len(chosen)),
+        "left_out": lines_about(
+            subject, outputs, kept, counted, constant, n_explained=len(rows), n_metrics=n_metrics
+        ),
     }
 
 
@@ -144,81 +147,3 @@ def _explain(
                 }
                 for row, truth, prediction in worst[k]
             ]
-
-
-def _worst(
-    subject: Subject, outputs: ObservedOutputs, judged: Judged, kept: list[Output]
-) -> list[dict[str, Any]]:
-    """Return the rows that are worst over all outputs, and why they are predicted so."""
-    number = {output.place: place for place, output in enumerate(kept)}
-    asked: list[tuple[dict[str, Any], int, int | None]] = []
-    for row, place, loss in judged.worst.overall():
-        output = outputs.all[place]
-        found: dict[str, Any] = {"row": row, "loss": loss}
-        pair = judged.taken_for(output, row)
-        if pair is not None and all(one.place in number for one in pair):
-            said, true = pair
-            found |= {"said": number[said.place], "true": number[true.place]}
-            found["p"] = [float(outputs.prediction[row, one.source]) for one in pair]
-            asked.append((found, said.place, true.place))
-        else:
-            found |= {"output": number[place], "values": judged.shown(output, row)}
-            asked.append((found, place, None))
-    if not asked:
-        return []
-    rows = np.unique([found["row"] for found, _, _ in asked])
-    needed = np.unique([one for _, a, b in asked for one in (a, b) if one is not None])
-    for block in shap_blocks(subject, len(needed), len(rows)):
-        values, _ = shap_of(subject, needed[block.start : block.stop], rows)
-        for found, a, b in asked:
-            found.setdefault("parts", np.zeros(values.shape[1]))
-            for place, sign in ((a, 1.0), (b, -1.0)):
-                where = None if place is None else int(np.searchsorted(needed, place))
-                if where is not None and where in block:
-                    own = values[np.searchsorted(rows, found["row"]), :, where - block.start]
-                    found["parts"] = found["parts"] + sign * own
-    for found, _, _ in asked:
-        found["reasons"] = reasons(subject, found["row"], found.pop("parts"))
-    return [found for found, _, _ in asked]
-
-
-def _left_out(
-    subject: Subject,
-    outputs: ObservedOutputs,
-    kept: list[Output],
-    counted: FeatureImportance,
-    constant: Any,
-    n_metrics: int,
-    n_explained: int,
-    n_chosen: int,
-) -> list[dict[str, Any]]:
-    """Return lines about what was not looked at, or is not used."""
-    features, n_features = subject.names.features, len(subject.names.features)
-    found = [
-        named("features that no split asks for", _at(features, ~counted.used), n_features),
-        named("features with one value in all these rows", _at(features, constant), n_features),
-    ]
-    columns = [column for group in outputs.groups for column in group.coded.columns]
-    gaps = unobserved(outputs, columns)
-    lines = [f"{name}: {count:,}" for name, count in gaps]
-    found.append(named("targets with rows that do not count (missing, or of weight 0)", lines, len(columns)))
-    shown = {output.place for output in kept}
-    names = [output.name for output in outputs.all if output.place not in shown]
-    found.append(named("outputs that are not in this report", names, len(outputs.all)))
-    rounds = subject.fitted.forest.n_rounds
-    return [
-        *(line for line in found if line["count"] > 0),
-        *_counts("rows that are scored, but not explained by Shapley values", subject.n_rows - n_explained, subject.n_rows),
-        *_counts("features that the list of importances leaves out", n_features - counted.n_listed, n_features),
-        *_counts("features that the heat map leaves out", n_features - counted.n_in_map, n_features),
-        *_counts("rounds after the best one, which predictions do not use", rounds - subject.fitted.best_iteration - 1, rounds),
-        *_counts("metrics whose curves are not drawn", n_metrics, n_metrics),
-    ]
-
-
-def _at(names: tuple[str, ...], which: Any) -> list[str]:
-    return [names[j] for j in np.flatnonzero(which).tolist()]
-
-
-def _counts(what: str, count: int, of: int) -> list[dict[str, Any]]:
-    return [{"what": what, "count": count, "of": of, "names": []}] if count > 0 else []

@@ -37,9 +37,7 @@ class FeatureImportance:
         self.mean_abs = subject.shap(outputs).absolute_sums(table, subject.threads) / len(rows)
         # Outputs of different scale are on a par.
         sums = self.mean_abs.sum(axis=0)
-        self._of_outputs = np.divide(
-            self.mean_abs, sums, out=np.zeros_like(self.mean_abs), where=sums > 0
-        )
+        self._of_outputs = np.divide(self.mean_abs, sums, out=np.zeros_like(self.mean_abs), where=sums > 0)
         self._kinds["shap"] = _shares(self._of_outputs.sum(axis=1))
         self.used = self._kinds["split"] > 0
 

@@ -121,7 +121,9 @@ class Judged:
             rows, weight = self._outputs.weighted_rows(columns.start)
             if len(rows) > 0:
                 truth = self._outputs.column(columns.start)[rows]
-                found.append(["accuracy", *self._share(rows, weight, self.decisions.codes(number)[rows] == truth)])
+                found.append(
+                    ["accuracy", *self._share(rows, weight, self.decisions.codes(number)[rows] == truth)]
+                )
         elif coding.kind == "multilabel" and len(kept) == coding.n_outputs:
             weights = [self._outputs.weighted_rows(column) for column in range(columns.start, columns.stop)]
             whole = [one for one in weights if len(one[0]) == self._outputs.n_rows]

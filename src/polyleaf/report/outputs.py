@@ -97,9 +97,8 @@ class ObservedOutputs:
     """
 
     def __init__(self, subject: Subject) -> None:
-        y: Any = subject.y
         # Columns of sparse labels are asked for one by one.
-        self._y = scipy.sparse.csc_array(y) if scipy.sparse.issparse(y) else y
+        self._y = by_columns(subject.y)
         self._weight = subject.weight
         self.n_rows = subject.n_rows
         self.groups = _groups(subject)
@@ -140,9 +139,10 @@ class ObservedOutputs:
 
     def column(self, column: int) -> FloatArray:
         """Return a column of the coded y; what it has where nothing was observed means nothing."""
-        y: Any = self._y
+        y = self._y
         if scipy.sparse.issparse(y):
-            dense: FloatArray = y[:, [column]].toarray()[:, 0].astype(np.float64)
+            labels: Any = y
+            dense: FloatArray = labels[:, [column]].toarray()[:, 0].astype(np.float64)
             return dense
         values: FloatArray = (y if y.ndim == 1 else y[:, column]).astype(np.float64)
         return values
@@ -152,12 +152,24 @@ class ObservedOutputs:
         return (output for output in self.all if output.group == number)
 
 
+def by_columns(table: Any) -> Any:
+    """Return a table whose columns are soon found: a sparse one in compressed columns."""
+    if not scipy.sparse.issparse(table):
+        return table
+    sparse: Any = table
+    return sparse.tocsc()
+
+
 def _groups(subject: Subject) -> list[Group]:
     coding = subject.fitted.coding
     if isinstance(coding, MixedCoding):
         return [Group(*found) for found in coding.slices()]
     names = replace(coding, levels=None).columns_of_predictions()
-    called = names[0] if len(names) == 1 else f"{len(names)} {'labels' if coding.kind == 'multilabel' else 'targets'}"
+    called = (
+        names[0]
+        if len(names) == 1
+        else f"{len(names)} {'labels' if coding.kind == 'multilabel' else 'targets'}"
+    )
     whole = CodedGroup(called, names, coding, subject.fitted.loss)
     n_columns = 1 if coding.kind in ("multiclass", "binary") else coding.width
     return [Group(whole, slice(0, n_columns), slice(0, coding.n_outputs))]

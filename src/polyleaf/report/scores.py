@@ -69,7 +69,9 @@ def _number_terms(observed: OutputRows) -> FloatArray:
     weight, error = observed.weight, observed.truth - observed.prediction
     # About the mean, so that no digits are lost where targets are far from 0.
     centred = observed.truth - np.average(observed.truth, weights=weight)
-    return np.stack([weight, weight * error**2, weight * np.abs(error), weight * centred, weight * centred**2])
+    return np.stack(
+        [weight, weight * error**2, weight * np.abs(error), weight * centred, weight * centred**2]
+    )
 
 
 def _number_scores(sums: FloatArray) -> dict[str, FloatArray]:
@@ -155,7 +157,7 @@ def _class_scores(sums: FloatArray) -> dict[str, FloatArray]:
 def _ratio(a: FloatArray, b: FloatArray | float) -> FloatArray:
     """Return a / b, NaN where b is 0."""
     whole = np.broadcast_to(np.asarray(b, dtype=np.float64), np.shape(a))
-    return np.divide(a, whole, out=np.full(np.shape(a), np.nan), where=whole > 0)
+    return np.asarray(np.divide(a, whole, out=np.full(np.shape(a), np.nan), where=whole > 0))
 
 
 def _saved(left: FloatArray, of_constant: FloatArray) -> FloatArray:

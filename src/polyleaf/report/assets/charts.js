@@ -100,14 +100,16 @@ function scatter(parent, xs, ys, words) {
 function diagonal(parent, points, words) {
   drawing(parent, (box, width) => {
     const side = Math.min(width, 380);
-    const shape = frame(box, side, Math.min(300, Math.round(side * 0.8)), [0, 1], [0, 1], words);
-    put(shape.svg, "line", { x1: shape.toX(0), y1: shape.toY(0), x2: shape.toX(1), y2: shape.toY(1), stroke: "var(--faint)", "stroke-dasharray": "4 4" });
-    const most = Math.max(...points.map((point) => point.rows || 1));
+    // Rare classes fill the chart, too.
+    const most = Math.min(1, 1.1 * Math.max(0.01, ...points.flatMap((point) => [point.x, point.y, point.high || 0])));
+    const shape = frame(box, side, Math.min(300, Math.round(side * 0.8)), [0, most], [0, most], words);
+    put(shape.svg, "line", { x1: shape.toX(0), y1: shape.toY(0), x2: shape.toX(most), y2: shape.toY(most), stroke: "var(--faint)", "stroke-dasharray": "4 4" });
+    const rows = Math.max(...points.map((point) => point.rows || 1));
     const path = points.map((point, k) => `${k ? "L" : "M"}${shape.toX(point.x)} ${shape.toY(point.y)}`).join("");
     put(shape.svg, "path", { d: path, fill: "none", stroke: "var(--bar)", "stroke-width": 1.5 });
     for (const point of points) {
       if (point.low !== undefined && point.low !== null) put(shape.svg, "line", { x1: shape.toX(point.x), x2: shape.toX(point.x), y1: shape.toY(point.low), y2: shape.toY(point.high), stroke: "var(--bar)", "stroke-width": 2 });
-      const mark = put(shape.svg, "circle", { cx: shape.toX(point.x), cy: shape.toY(point.y), r: 3 + 4 * Math.sqrt((point.rows || most) / most), fill: "var(--bar)" });
+      const mark = put(shape.svg, "circle", { cx: shape.toX(point.x), cy: shape.toY(point.y), r: 3 + 4 * Math.sqrt((point.rows || rows) / rows), fill: "var(--bar)" });
       put(mark, "title", { text: point.title });
     }
   });

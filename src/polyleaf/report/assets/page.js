@@ -6,7 +6,7 @@ let chosen = null;
 function setTheme() {
   const isDark = chosen === null ? dark.matches : chosen;
   document.documentElement.dataset.theme = isDark ? "dark" : "light";
-  byId("theme").setAttribute("aria-pressed", String(isDark));
+  byId("theme").textContent = isDark ? "Light theme" : "Dark theme";
   redraw();
 }
 

@@ -22,11 +22,13 @@ function scoreText(line, score) {
 // The outputs of a group with their scores.
 function scoreTable(parent, group, numbers, choose) {
   const isClass = ["class", "label"].includes(data.outputs[numbers[0]].kind);
-  const heads = ["output", "rows", isClass ? "share" : "mean", ...group.columns];
+  const heads = ["output", ...group.columns, "rows", isClass ? "share" : "mean"];
   const keys = [
-    (k) => data.outputs[k].name, (k) => data.outputs[k].rows, (k) => data.outputs[k].mean ?? null,
+    (k) => data.outputs[k].name,
     ...group.columns.map((_, j) => (k) => data.outputs[k].scores[j] ? data.outputs[k].scores[j][0] : null),
+    (k) => data.outputs[k].rows, (k) => data.outputs[k].mean ?? null,
   ];
+  const classes = heads.map((_, j) => (j === 0 ? "" : j < heads.length - 2 ? "number" : "number optional"));
   let sorted = -1, down = false, words = "";
   let status = null;
   if (numbers.length > 8) {
@@ -35,7 +37,7 @@ function scoreTable(parent, group, numbers, choose) {
     const search = put(label, "input", { type: "search", autocomplete: "off", oninput: () => { words = search.value.trim(); fill(); } });
     status = put(controls, "span", { class: "faint", "aria-live": "polite" });
   }
-  const made = table(parent, `Scores of ${group.name}`, heads.map((text, j) => ({ text, class: j ? "number" : "", onclick: true })));
+  const made = table(parent, `Scores of ${group.name}`, heads.map((text, j) => ({ text, class: classes[j], onclick: true })));
   [...made.head.children].forEach((head, j) => {
     put(head, "button", { type: "button", class: "plain", text: heads[j], title: "Sort by this column",
       onclick: () => { down = sorted === j ? !down : j > 0; sorted = j; fill(); } });
@@ -60,9 +62,9 @@ function scoreTable(parent, group, numbers, choose) {
       const output = data.outputs[k];
       const line = put(made.body, "tr", {});
       put(put(line, "th", { scope: "row" }), "button", { type: "button", class: "plain link", text: output.name, onclick: () => choose(k, true) });
-      put(line, "td", { class: "number", text: count(output.rows) });
-      put(line, "td", { class: "number", text: number(output.mean ?? null) });
       output.scores.forEach((score) => scoreText(line, score));
+      put(line, "td", { class: "number optional", text: count(output.rows) });
+      put(line, "td", { class: "number optional", text: number(output.mean ?? null) });
     }
     if (status) status.textContent = rows.length === numbers.length ? `${count(rows.length)} outputs` : `${count(rows.length)} of ${count(numbers.length)} outputs`;
   }
