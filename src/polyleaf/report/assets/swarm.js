@@ -24,8 +24,9 @@ function swarm(parent, coded, ranks) {
     put(svg, "text", { x: (names + width) / 2, y: height - 6, "text-anchor": "middle", text: "what it adds to the raw score" });
     features.forEach((feature, line) => {
       const middle = (line + 0.5) * lineHeight;
-      const name = shortened(data.features[feature], Math.floor(names / 7));
-      put(put(svg, "text", { class: "strong", x: names - 4, y: middle + 4, "text-anchor": "end", text: name }), "title", { text: data.features[feature] });
+      const text = put(svg, "text", { class: "strong", x: names - 4, y: middle + 4, "text-anchor": "end" });
+      fit(text, data.features[feature], names - 6);
+      put(text, "title", { text: data.features[feature] });
       const own = values.slice(line * n, (line + 1) * n);
       const rank = decoded({ low: 0, high: 1, bytes: ranks[feature] });
       const used = new Map();
@@ -39,6 +40,14 @@ function swarm(parent, coded, ranks) {
       });
     });
   });
+}
+
+// Writes a name that takes no more room than there is.
+function fit(text, name, room) {
+  for (let most = Math.min(name.length, Math.ceil(room / 4)); most > 1; most--) {
+    text.textContent = shortened(name, most);
+    if (text.getComputedTextLength() <= room) return;
+  }
 }
 
 function shortened(name, most) {
