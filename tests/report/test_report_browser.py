@@ -79,7 +79,8 @@ def test_every_kind_of_report_opens_without_a_complaint(kind: str, browser: Brow
         assert browser.ask(f"document.getElementById('{name}').textContent.length") > 60
     menu = browser.ask("[...document.querySelectorAll('#menu a')].map(a => a.hash.slice(1))")
     assert menu == sections
-    leaves = "[...document.querySelectorAll('main *')].filter(e => !e.childElementCount && !e.closest('#settings'))"
+    all_of = "[...document.querySelectorAll('main *')]"
+    leaves = f"{all_of}.filter(e => !e.childElementCount && !e.closest('#settings'))"
     assert browser.ask(f"{leaves}.map(e => e.textContent).filter(t => /undefined|NaN|null/.test(t))") == []
 
 
