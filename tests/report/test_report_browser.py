@@ -16,6 +16,7 @@ from polyleaf import PolyleafRegressor
 FOUND = program()
 pytestmark = [
     pytest.mark.cpu_only("pages are looked at on the host"),
+    pytest.mark.python_only("looks at pages; other tests of reports reach what is compiled"),
     pytest.mark.skipif(
         FOUND is None, reason="no browser: install Debian's chromium, or name one in POLYLEAF_BROWSER"
     ),
@@ -182,6 +183,18 @@ def test_light_and_dark(many: Path, browser: Browser) -> None:
     assert browser.ask(background) == light
     browser.press("Enter")
     assert browser.ask(background) == dark
+    assert_silent(browser, many)
+
+
+def test_all_worst_rows_are_shown_when_asked_for(many: Path, browser: Browser) -> None:
+    browser.look(1200)
+    browser.open(many)
+    cards = "document.querySelectorAll('#worst-rows article').length"
+    assert browser.ask(cards) == 6
+    browser.ask("document.querySelector('#worst > button').focus()")
+    browser.press("Enter")
+    assert browser.ask(cards) == 20
+    assert browser.ask("document.activeElement.textContent.startsWith('Row')")
     assert_silent(browser, many)
 
 

@@ -15,7 +15,7 @@ function heatMap(parent, map, choose) {
   const names = put(holder, "div", { class: "map-names", "aria-hidden": "true" });
   const scroll = put(holder, "div", { class: "map-scroll" });
   const canvas = put(scroll, "canvas", {
-    tabindex: 0, role: "img", "aria-describedby": "map-status",
+    tabindex: 0, role: "application", "aria-describedby": "map-status",
     "aria-label": `Mean absolute Shapley values of ${map.features.length} features and ${map.outputs.length} outputs. Arrow keys move over the cells, Enter shows the output.`,
   });
   const status = put(parent, "p", { class: "status", id: "map-status", "aria-live": "polite" });

@@ -78,8 +78,7 @@ function draw(view, output) {
     scatter(figure(more, `Residuals by prediction (${count(xs.length)} rows)`), xs, ys, { label: `Residuals of ${output.name} by prediction`, x: "predicted", y: "residual" });
   }
   if (output.reliability) {
-    const more = put(view, "div", { class: "two" });
-    reliability(figure(more, "Calibration: of rows with this predicted probability, how many are so"), output.reliability, output.name);
+    reliability(view, output.reliability, "Calibration: of rows with this predicted probability, how many are so", output.name);
   }
   if (output.worst && output.worst.length) {
     put(view, "h4", { text: "Worst rows for this output" });
@@ -104,18 +103,17 @@ function fact(parent, name, score) {
   if (score[1] !== null && score[1] !== undefined) put(value, "small", { text: `${number(score[1], 3)} to ${number(score[2], 3)}` });
 }
 
-function reliability(parent, found, name) {
+// A chart of probabilities beside what came of them, and how many rows there are of each.
+function reliability(parent, found, words, name) {
+  const two = put(parent, "div", { class: "two" });
   const points = found.p.map((p, k) => ({
     x: p, y: found.share[k], rows: found.rows[k],
     title: `predicted ${percent(p)}, observed ${percent(found.share[k])}, ${count(found.rows[k])} rows`,
   }));
-  diagonal(parent, points, { label: `Calibration of ${name}`, x: "predicted probability", y: "observed share" });
-  put(parent, "p", { class: "faint", text: `Expected calibration error ${number(found.error, 3)}. The larger a point, the more rows.` });
-  const details = put(parent, "details", {});
-  put(details, "summary", { text: "As numbers" });
-  const made = table(details, `Calibration of ${name} as numbers`, ["predicted", "observed", "rows"].map((text) => ({ text, class: "number" })));
-  found.p.forEach((p, k) => {
-    const line = put(made.body, "tr", {});
-    for (const text of [percent(p), percent(found.share[k]), count(found.rows[k])]) put(line, "td", { class: "number", text });
-  });
+  const chart = figure(two, words);
+  diagonal(chart, points, { label: `Calibration of ${name}`, x: "predicted probability", y: "observed share" });
+  put(chart, "p", { class: "faint", text: `Expected calibration error ${number(found.error, 3)}. The larger a point, the more rows.` });
+  const rows = put(two, "div", {});
+  put(rows, "p", { class: "faint", text: "Rows by predicted probability, and how many of them are so" });
+  bars(rows, points.map((point) => ({ name: percent(point.x), value: point.rows, text: `${count(point.rows)}, ${percent(point.y)} are so` })), false);
 }

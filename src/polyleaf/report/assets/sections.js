@@ -10,6 +10,7 @@ function overview(section) {
   put(section, "p", { class: "faint", text: `Scores of ${count(data.data.rows)} rows. Below them are ${percent(data.intervals.level)} intervals: rows drawn again ${count(data.intervals.draws)} times` +
     (data.intervals.groups < data.data.rows ? `, in ${count(data.intervals.groups)} groups.` : ".") });
   const made = table(section, "Data and model", [{ text: "what" }, { text: "value" }]);
+  made.scroll.classList.add("whole");
   const line = (name, text) => { const row = put(made.body, "tr", {}); put(row, "th", { scope: "row", text: name }); put(row, "td", { text }); };
   line("estimator", `${ESTIMATORS[data.model.estimator]}, polyleaf ${data.model.version}`);
   line("rounds", data.model.best_round === data.model.rounds ? count(data.model.rounds) : `${count(data.model.best_round)} of ${count(data.model.rounds)} (the best)`);
@@ -75,7 +76,7 @@ function calibration(section) {
     if (!group.reliability) return;
     section.hidden = false;
     const words = group.n_outputs > 1 ? `${group.name}: all ${KINDS[group.kind]} together` : group.name;
-    reliability(figure(section, words), group.reliability, words);
+    reliability(section, group.reliability, words, words);
   });
 }
 
