@@ -12,7 +12,7 @@ from polyleaf.data.inputs import FloatArray
 LEVEL = 0.95
 N_DRAWS = 500
 # Beyond so many rows, groups of rows are drawn, which says the same in less time.
-_MOST_GROUPS = 2000
+_MOST_GROUPS = 1000
 
 
 class Resampling:

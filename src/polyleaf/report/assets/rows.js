@@ -1,6 +1,6 @@
 // A row that is predicted badly: what was observed and predicted, and which features are why.
 function saidOf(output, values) {
-  if (output.kind === "class" || output.kind === "label") return `${values[0] ? "it is" : "it is not"}; predicted probability ${percent(values[1])}`;
+  if (output.kind === "class" || output.kind === "label") return `observed ${values[0] ? "yes" : "no"}, predicted probability ${percent(values[1])}`;
   const what = output.kind === "quantile" ? "predicted quantile" : "predicted";
   return `observed ${number(values[0])}, ${what} ${number(values[1])}`;
 }

@@ -67,7 +67,7 @@ function importance(section) {
 }
 
 function mapSection(section, choose) {
-  put(section, "p", { class: "faint", text: `Which features move which outputs: mean |SHAP| over ${count(data.explained.rows)} rows${data.explained.rows < data.data.rows ? `, drawn with seed ${data.explained.seed}` : ""}. Neighbours are alike. A click shows the output.` });
+  put(section, "p", { class: "faint", text: `Which features move which outputs: mean |SHAP| over ${count(data.explained.rows)} rows${data.explained.rows < data.data.rows ? `, drawn with seed ${data.explained.seed}` : ""}. Neighbours are alike. A click shows the output.${data.heat_map.outputs.length > 20 ? ` It scrolls sideways over ${count(data.heat_map.outputs.length)} outputs.` : ""}` });
   heatMap(section, data.heat_map, choose);
 }
 
