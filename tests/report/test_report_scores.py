@@ -121,6 +121,23 @@ def test_the_interval_of_an_area_is_that_of_rows_drawn_again() -> None:
     assert [low, high] == pytest.approx(np.quantile(again, [0.025, 0.975]).tolist(), abs=0.012)
 
 
+@pytest.mark.parametrize("unit", [2.0**900, 2.0**-900])
+def test_numbers_of_any_size_have_scores(unit: float) -> None:
+    """Squares of very large numbers overflow, those of very small ones vanish."""
+    rng = np.random.default_rng(3)
+    truth, prediction = rng.normal(size=(2, 100))
+
+    def scores_of(scale: float) -> dict[str, FloatArray]:
+        observed = OutputRows(np.arange(100), truth * scale, prediction * scale, np.ones(100))
+        terms, scores = score_terms(Output(0, "a", "number", 0, 0, 0), observed, truth > 9)
+        return scores(Resampling(100, 0).sums(observed.rows, terms))
+
+    plain, scaled = scores_of(1.0), scores_of(unit)
+    np.testing.assert_array_equal(scaled["R²"], plain["R²"])
+    np.testing.assert_array_equal(scaled["RMSE"], unit * plain["RMSE"])
+    np.testing.assert_array_equal(scaled["MAE"], unit * plain["MAE"])
+
+
 def test_reliability_adds_up() -> None:
     rng = np.random.default_rng(2)
     p = np.r_[rng.random(500), 0.0, 1.0]

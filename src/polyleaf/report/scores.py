@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -37,7 +38,8 @@ def score_terms(output: Output, observed: OutputRows, decided: Mask) -> tuple[Fl
         Of a class or label: of which of these rows it is predicted.
     """
     if output.kind == "number":
-        return _number_terms(observed), _number_scores
+        unit = _unit(observed)
+        return _number_terms(observed, unit), partial(_number_scores, unit=unit)
     if output.kind == "quantile":
         assert output.level is not None
         return _quantile_terms(observed, output.level), _quantile_scores
@@ -53,10 +55,9 @@ def losses_of_rows(output: Output, observed: OutputRows) -> FloatArray:
     if output.kind in ("class", "label"):
         return np.asarray((observed.truth - observed.prediction) ** 2)
     if output.kind == "number":
-        weight, truth = observed.weight, observed.truth
-        mean = np.average(truth, weights=weight)
-        error = (truth - observed.prediction) ** 2
-        usual = float(np.average((truth - mean) ** 2, weights=weight))
+        weight, error, _, _, spread = _number_terms(observed, _unit(observed))
+        error = error / weight
+        usual = float(spread.sum() / weight.sum())
     else:
         assert output.level is not None
         terms = _quantile_terms(observed, output.level)
@@ -65,22 +66,29 @@ def losses_of_rows(output: Output, observed: OutputRows) -> FloatArray:
     return np.asarray(error / usual if usual > 0 else (error > 0).astype(np.float64))
 
 
-def _number_terms(observed: OutputRows) -> FloatArray:
-    weight, error = observed.weight, observed.truth - observed.prediction
+def _unit(observed: OutputRows) -> float:
+    """Return a power of 2 in whose units the square of no number overflows or vanishes."""
+    largest = max(float(np.abs(values).max()) for values in (observed.truth, observed.prediction))
+    return float(2.0 ** np.floor(np.log2(largest))) if np.isfinite(largest) and largest > 0 else 1.0
+
+
+def _number_terms(observed: OutputRows, unit: float) -> FloatArray:
+    weight, truth = observed.weight, observed.truth / unit
+    error = truth - observed.prediction / unit
     # About the mean, so that no digits are lost where targets are far from 0.
-    centred = observed.truth - np.average(observed.truth, weights=weight)
+    centred = truth - np.average(truth, weights=weight)
     return np.stack(
         [weight, weight * error**2, weight * np.abs(error), weight * centred, weight * centred**2]
     )
 
 
-def _number_scores(sums: FloatArray) -> dict[str, FloatArray]:
+def _number_scores(sums: FloatArray, unit: float) -> dict[str, FloatArray]:
     weight, squared, absolute, first, second = sums.T
     spread = second - _ratio(first**2, weight)
     return {
         "R²": _saved(squared, spread),
-        "RMSE": np.sqrt(_ratio(squared, weight)),
-        "MAE": _ratio(absolute, weight),
+        "RMSE": unit * np.sqrt(_ratio(squared, weight)),
+        "MAE": unit * _ratio(absolute, weight),
     }
 
 
