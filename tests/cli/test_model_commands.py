@@ -17,6 +17,7 @@ from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_
 from polyleaf.cli import info
 from polyleaf.cli.main import _parser, main
 from polyleaf.params.table import parameters_of
+from polyleaf.report.settings import changed_parameters
 
 pytestmark = pytest.mark.cpu_only("words of the command line")
 
@@ -78,7 +79,7 @@ def test_info_of_classes_labels_and_mixed_models(tmp_path: Path, capsys: Output)
 def test_parameters_by_default_are_left_out() -> None:
     rows = ROWS[["speed", "load"]].to_numpy()
     model = PolyleafRegressor(n_estimators=2).fit(rows, ROWS["power"].to_numpy())
-    assert info._changed_parameters(model) == {"n_estimators": 2}
+    assert changed_parameters(model.get_params(deep=False), "regressor") == {"n_estimators": 2}
     for kind, cls in (("regressor", PolyleafRegressor), ("classifier", PolyleafClassifier)):
         defaults = {name: row.default for name, row in parameters_of(kind).items()}
         assert cls(**defaults).get_params() == defaults

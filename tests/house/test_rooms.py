@@ -28,6 +28,7 @@ PYTHON_ROOMS = (
     "model",
     "inspect",
     "explain",
+    "report",
     "gpu",
     "training",
     "callbacks",

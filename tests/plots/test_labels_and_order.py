@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyleaf.plots.clustering import clustered
+from polyleaf.explain.clustering import clustered
 from polyleaf.plots.labels import number, short, short_names, signed
 from polyleaf.plots.palette import CATEGORICAL, LINE_STYLES, line_look
 

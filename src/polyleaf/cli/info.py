@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from polyleaf.cli.model_files import feature_labels, file_size, open_model
-from polyleaf.params.table import parameters_of
 from polyleaf.params.wording import shown, some_of
+from polyleaf.report.settings import changed_parameters
 
 SUMMARY = "say what a model file holds"
 DETAILS = "Say what a model predicts and from what, how large it is, and how it was trained."
@@ -64,18 +64,8 @@ def model_facts(model: Any, path: str) -> dict[str, Any]:
         "trees": forest.n_trees,
         "leaves": int(np.count_nonzero(forest.value_begin >= 0)),
         "metrics": model.best_score_,
-        "parameters": _changed_parameters(model),
+        "parameters": changed_parameters(model.get_params(deep=False), model._kind),
         "bytes": os.path.getsize(path),
-    }
-
-
-def _changed_parameters(model: Any) -> dict[str, Any]:
-    """Return the parameters that are not what they are by default."""
-    given = model.get_params(deep=False)
-    return {
-        name: given[name]
-        for name, row in parameters_of(model._kind).items()
-        if type(given[name]) is not type(row.default) or given[name] != row.default
     }
 
 

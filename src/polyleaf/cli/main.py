@@ -8,11 +8,18 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from polyleaf.cli import demo, importance, info, predict, train
+from polyleaf.cli import demo, explain, importance, info, predict, report, train
 from polyleaf.cli.failures import exit_status
 from polyleaf.paper import command as paper
 
-_COMMANDS = {"train": train, "predict": predict, "info": info, "importance": importance}
+_COMMANDS = {
+    "train": train,
+    "predict": predict,
+    "explain": explain,
+    "report": report,
+    "info": info,
+    "importance": importance,
+}
 _EPILOG = """\
 exit codes: 0 done, 1 an error (one line on standard error says which file or column), 2 wrong usage,
 130 stopped by Ctrl-C. "polyleaf COMMAND --help" has the options and examples of a command."""

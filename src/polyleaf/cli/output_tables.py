@@ -20,7 +20,7 @@ Write = Callable[[nw.DataFrame[Any]], None]
 
 
 @contextmanager
-def written_table(path: str, form: Format) -> Iterator[Write]:
+def written_table(path: str, form: Format, what: str = "the predictions") -> Iterator[Write]:
     """Return what writes frames one below the other.
 
     A file appears when it is complete, and replaces one of the same name.
@@ -31,12 +31,14 @@ def written_table(path: str, form: Format) -> Iterator[Write]:
         The file; "-" is standard output.
     form : {"csv", "parquet"}
         Its format.
+    what : str, default="the predictions"
+        What errors call that which is written.
     """
     if form == "parquet":
         import_pyarrow_dataset("writing Parquet")
     with ExitStack() as stack:
         if path != STANDARD:
-            binary: Any = stack.enter_context(file_in_place_of(checked_target(path, "the predictions")))
+            binary: Any = stack.enter_context(file_in_place_of(checked_target(path, what)))
         else:
             binary = io.BytesIO()
         if form == "csv":

@@ -8,15 +8,16 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from polyleaf.cli.failures import Failure, UsageError, naming, say
+from polyleaf.cli.command_files import check_output, column_names
+from polyleaf.cli.failures import UsageError, naming, say
+from polyleaf.cli.feature_columns import feature_columns, text_features
 from polyleaf.cli.input_tables import InputTable, open_table
 from polyleaf.cli.model_files import open_model
 from polyleaf.cli.output_tables import written_table
 from polyleaf.cli.parameter_text import read_parameters
-from polyleaf.cli.table_paths import FORMATS, STANDARD, output_format, same_file
+from polyleaf.cli.table_paths import FORMATS, STANDARD, output_format
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.mixed import PolyleafMixed
-from polyleaf.files.written_file import checked_target
 from polyleaf.params.wording import some_of
 
 SUMMARY = "predict the rows of a CSV or Parquet table"
@@ -66,16 +67,16 @@ def run(options: argparse.Namespace) -> int:
     form = output_format(options.out, options.format)
     model = open_model(options.model)
     _check_asked(model, options)
-    _check_output(options)
+    check_output(options.out, "the predictions", (options.table, options.model))
     given = {"device": options.device} | ({} if options.threads is None else {"n_jobs": options.threads})
     model.set_params(**read_parameters(given, model._kind))
-    keep = [name.strip() for name in options.keep.split(",") if name.strip()]
+    keep = column_names(options.keep)
     features = getattr(model, "feature_names_in_", None)
     # Kept columns are written as they were read.
     kept_as_text = [name for name in keep if features is None or name not in features]
-    table = open_table(options.table, options.format, {*_text_features(model), *kept_as_text})
+    table = open_table(options.table, options.format, {*text_features(model), *kept_as_text})
     table.require(keep, "named in --keep")
-    names = _features(model, table, keep, options.model)
+    names = feature_columns(model, table, keep, options.model)
     if options.verbose:
         unused = [column for column in table.columns if column not in {*names, *keep}]
         say(f"{table.name}: columns that are not used: {', '.join(unused) or 'none'}")
@@ -101,43 +102,6 @@ def _check_asked(model: Any, options: argparse.Namespace) -> None:
         raise UsageError(f"--proba: {options.model} predicts numbers, which have no probabilities")
     if options.top_k is not None and not 1 <= options.top_k <= len(model.classes_):
         raise UsageError(f"--top-k must be int in [1, {len(model.classes_)}]; got {options.top_k}")
-
-
-def _check_output(options: argparse.Namespace) -> None:
-    """Raise where the output cannot be written, or is one of the inputs."""
-    if options.out != STANDARD:
-        with naming(options.out):
-            checked_target(options.out, "the predictions")
-    for path in (options.table, options.model):
-        if same_file(path, options.out):
-            raise UsageError(f"--out {options.out} is {path}, which it would replace")
-
-
-def _text_features(model: Any) -> list[str]:
-    """Return the features whose categories are text, also where a file has those that look like numbers."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return []
-    return [
-        str(names[column])
-        for column, categories in model._categories.items()
-        if any(isinstance(value, str) for value in categories.values)
-    ]
-
-
-def _features(model: Any, table: InputTable, keep: Sequence[str], path: str) -> list[str]:
-    """Return the columns that the model takes, in its order."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        table.require(list(names), f"which {path} was trained with")
-        return list(names)
-    found = [column for column in table.columns if column not in keep]
-    if len(found) != model.n_features_in_:
-        raise Failure(
-            f"{table.name}: {path} has {model.n_features_in_} features without names, and there are "
-            f"{len(found)} columns beside those to keep"
-        )
-    return found
 
 
 def _predicted_parts(

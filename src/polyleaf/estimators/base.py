@@ -31,6 +31,7 @@ from polyleaf.estimators.fit import fit_of, train_on
 from polyleaf.estimators.inspecting import Inspecting
 from polyleaf.estimators.prediction import TableToPredict, observed, predicted_by_gpu, read_features
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
+from polyleaf.estimators.reporting import Reporting
 from polyleaf.estimators.spread import Spread
 from polyleaf.estimators.streamed_prediction import Predict, predict_beside_targets, predict_by_parts
 from polyleaf.estimators.targets import Objective, Targets
@@ -51,7 +52,7 @@ from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
-class BasePolyleaf(Inspecting, Explaining, Spread, BaseEstimator):  # type: ignore[misc]
+class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, BaseEstimator):  # type: ignore[misc]
     """What the estimators share; they say what y is, and what to make of raw scores."""
 
     _kind: ClassVar[EstimatorKind]

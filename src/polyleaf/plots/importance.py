@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polyleaf.explain.clustering import clustered
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.plots.bars import draw_bars
 from polyleaf.plots.canvas import check_axes
-from polyleaf.plots.clustering import clustered
 from polyleaf.plots.heat_map import draw_heat_map
 from polyleaf.plots.labels import number
 from polyleaf.plots.leading import leading, say_how_many

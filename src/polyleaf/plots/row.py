@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyleaf.data.inputs import FloatArray
+from polyleaf.explain.clustering import clustered
 from polyleaf.explain.outputs import chosen_outputs
 from polyleaf.inspect.named_trees import NamedTrees
 from polyleaf.params.combinations import refused
@@ -14,7 +15,6 @@ from polyleaf.params.rules import Integer
 from polyleaf.params.situation import Situation
 from polyleaf.plots.bars import draw_bars
 from polyleaf.plots.canvas import FONT_SIZE, check_axes
-from polyleaf.plots.clustering import clustered
 from polyleaf.plots.feature_values import check_has_values, feature_values, said
 from polyleaf.plots.heat_map import draw_heat_map
 from polyleaf.plots.labels import short, signed

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polyleaf.explain.clustering import clustered
 from polyleaf.explain.outputs import chosen_outputs
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.plots.canvas import check_axes
-from polyleaf.plots.clustering import clustered
 from polyleaf.plots.heat_map import draw_heat_map
 from polyleaf.plots.leading import leading, say_how_many
 from polyleaf.plots.models import names_of

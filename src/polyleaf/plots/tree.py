@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyleaf.data.inputs import FloatArray
+from polyleaf.explain.clustering import clustered
 from polyleaf.inspect.leaf import SplitCondition, condition_at
 from polyleaf.inspect.named_trees import NamedTrees
 from polyleaf.params.rules import Boolean, Integer
 from polyleaf.plots.canvas import FONT_SIZE, axes_to_draw_on, check_axes, laid_out_inches
-from polyleaf.plots.clustering import clustered
 from polyleaf.plots.colour_bar import draw_colours
 from polyleaf.plots.labels import number, short, short_names, write_names
 from polyleaf.plots.models import names_of

@@ -1,0 +1,1 @@
+"""A fitted model and rows to judge it by, as one page to look at."""
