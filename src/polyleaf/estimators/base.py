@@ -33,6 +33,7 @@ from polyleaf.estimators.prediction import TableToPredict, observed, predicted_b
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
 from polyleaf.estimators.streamed_prediction import Predict, predict_beside_targets, predict_by_parts
 from polyleaf.estimators.targets import Objective, Targets
+from polyleaf.estimators.weighing import Weighing
 from polyleaf.losses import Loss, make_link
 from polyleaf.model.file import read_model, write_model
 from polyleaf.model.fitted import FittedModel, SavedModel
@@ -49,7 +50,7 @@ from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
-class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
+class BasePolyleaf(Inspecting, Weighing, Explaining, BaseEstimator):  # type: ignore[misc]
     """What the estimators share; they say what y is, and what to make of raw scores."""
 
     _kind: ClassVar[EstimatorKind]
