@@ -34,12 +34,14 @@ class Explaining:
 
     n_outputs_: int
     best_iteration_: int
+    device: str
     _forest: Forest
     _coding: TargetCoding
 
     if TYPE_CHECKING:  # of the estimators
 
         def _check_is_fitted(self) -> None: ...
+        def _check_param(self, name: str) -> None: ...
         def _fitted(self) -> FittedModel: ...
         def _ready(self, X: object, n_rounds: int | None) -> tuple[TableToPredict, int, int]: ...
 
@@ -51,7 +53,7 @@ class Explaining:
         the order of y.
         """
         self._check_is_fitted()
-        return self._shap(None).expected
+        return self._explainer(ForestShap, None).expected
 
     def shap_values(
         self,
@@ -106,7 +108,7 @@ class Explaining:
             raise ValueError(f'reduce must be None or "mean_abs"; got {shown(reduce):.80}.')
         Boolean().check("interactions", interactions)
         shap = self._shap(outputs, interactions=bool(interactions))
-        tables = self._tables(X)
+        tables = self._checked_tables(X)
         found: npt.NDArray[Any]
         if reduce is None:
             found = joined([shap.values(table, number, threads) for table, threads in tables], "X")
@@ -145,10 +147,10 @@ class Explaining:
         chosen = [names.outputs[k] for k in chosen_outputs(outputs, names.outputs).tolist()]
         shap = self._shap(outputs)
         values, data = [], []
-        for table, threads in self._tables(X):
+        for table, threads in self._checked_tables(X):
             values.append(shap.values(table, number, threads))
             if not isinstance(table, BinnedRows):
-                data.append(readable_cells(table, fitted.categories))
+                data.append(readable_cells(on_host(table), fitted.categories))
         cells = joined(data, "X") if data else None
         return as_explanation(joined(values, "X"), shap.expected, cells, names.features, chosen)
 
@@ -159,19 +161,39 @@ class Explaining:
                 'sample_weight with kind="shap" is of the rows of a table in memory: X must be an array, a '
                 f"data frame or a sparse matrix; got {type(X).__name__}."
             )
-        return _mean_absolute(self._shap(None), self._tables(X), 'kind="shap"', sample_weight)
+        return _mean_absolute(self._shap(None), self._checked_tables(X), 'kind="shap"', sample_weight)
 
     def _shap(self, outputs: Any, *, interactions: bool = False) -> ForestShap:
-        """Return what explains these outputs, which are in the order of y."""
+        """Return what explains these outputs, which are in the order of y, on the device of the model."""
+        self._check_param("device")
+        return self._explainer(device_shap(self.device), outputs, interactions=interactions)
+
+    def _explainer(self, kind: type[ForestShap], outputs: Any, *, interactions: bool = False) -> ForestShap:
         chosen = chosen_outputs(outputs, NamedTrees(self._fitted()).outputs)
         places = self._coding.in_order_of_y(np.arange(self.n_outputs_, dtype=np.intp))[chosen]
-        return ForestShap(self._forest, self.best_iteration_ + 1, places, interactions=interactions)
+        return kind(self._forest, self.best_iteration_ + 1, places, interactions=interactions)
+
+    def _checked_tables(self, X: Any) -> Iterator[tuple[Any, int]]:
+        """Yield the checked parts of a table, where they are, and the number of threads."""
+        for part in parts_to_predict(X, getattr(self, "feature_names_in_", None)):
+            table, _, threads = self._ready(part, None)
+            yield table, threads
 
     def _tables(self, X: Any) -> Iterator[tuple[Any, int]]:
         """Yield the checked parts of a table on the host, and the number of threads."""
-        for part in parts_to_predict(X, getattr(self, "feature_names_in_", None)):
-            table, _, threads = self._ready(part, None)
+        for table, threads in self._checked_tables(X):
             yield on_host(table), threads
+
+
+def device_shap(device: str) -> type[ForestShap]:
+    """Return what explains a forest on this device."""
+    if device == "cpu":
+        return ForestShap
+    from polyleaf.gpu.runtime import require_gpu
+    from polyleaf.gpu.shap import GpuShap  # which needs CuPy
+
+    require_gpu()
+    return GpuShap
 
 
 def _checked_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
