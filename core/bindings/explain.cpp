@@ -1,4 +1,5 @@
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <vector>
 
@@ -43,6 +44,42 @@ class ForestExplainer {
   std::size_t bytes_of_thread() const { return bytes_of_block(paths_); }
   std::size_t bytes_of_pairs() const { return polyleaf::bytes_of_pairs(paths_); }
   std::size_t bytes_of_sums(std::size_t n_rows) const { return bytes_of_spans(paths_, n_rows); }
+
+  // The ways as numbers, a row for each tree, batch and step: for devices that walk them on their own.
+  nb::dict layout() const {
+    const std::uint32_t* bits = arrays_.checked().category_bits;
+    std::vector<std::int64_t> trees, batches, steps;
+    std::vector<double> threshold;
+    std::vector<std::uint32_t> depth;
+    const auto add = [](std::vector<std::int64_t>& to, std::initializer_list<std::size_t> numbers) {
+      for (const std::size_t number : numbers) to.push_back(static_cast<std::int64_t>(number));
+    };
+    for (const PathTree& tree : paths_.trees())
+      add(trees, {tree.batch_begin, tree.batch_end, tree.step_begin, tree.table_begin, tree.n_points, tree.n_depths,
+                  tree.first_output, tree.n_outputs});
+    for (const LeafBatch& batch : paths_.batches())
+      add(batches, {batch.step_begin, batch.step_end, batch.element_begin, batch.first_leaf, batch.n_leaves});
+    for (const PathStep& step : paths_.steps()) {
+      const CategoryWords set = step.set < 0 ? CategoryWords{bits, 0} : paths_.sets()[step.set];
+      add(steps, {step.column, step.depth, step.above, step.n_elements, step.right, step.missing_right,
+                  static_cast<std::size_t>(set.words - bits), set.n_words});
+      threshold.push_back(step.threshold);
+    }
+    for (const PathElement& element : paths_.elements()) depth.push_back(element.depth);
+    nb::dict out;
+    out["trees"] = to_numpy(std::move(trees), 8);
+    out["batches"] = to_numpy(std::move(batches), 5);
+    out["steps"] = to_numpy(std::move(steps), 8);
+    out["threshold"] = to_numpy(std::move(threshold));
+    out["element_depth"] = to_numpy(std::move(depth));
+    out["tables"] = to_numpy(std::vector<double>(paths_.tables()));
+    out["unfulfilled"] = to_numpy(std::vector<double>(paths_.unfulfilled()));
+    out["value_begin"] = to_numpy(std::vector<std::int64_t>(paths_.value_begin().begin(), paths_.value_begin().end()));
+    out["values"] = to_numpy(std::vector<double>(paths_.values()));
+    out["outputs_together"] = kOutputsTogether;
+    out["value_output"] = to_numpy(std::vector<std::uint32_t>(paths_.value_output()));
+    return out;
+  }
 
   template <class Number>
   void write(const Table& table, const Vector<std::int32_t>& columns, const Vector<std::int32_t>& column_of_output,
@@ -143,6 +180,7 @@ void bind_explain(nb::module_& m) {
       .def_prop_ro("features", &ForestExplainer::features, "Those that a split asks for, ascending.")
       .def_prop_ro("bytes_of_thread", &ForestExplainer::bytes_of_thread)
       .def_prop_ro("bytes_of_pairs", &ForestExplainer::bytes_of_pairs, "Of a thread, beside those.")
+      .def("layout", &ForestExplainer::layout, "The ways as numbers, by name.")
       .def("bytes_of_sums", &ForestExplainer::bytes_of_sums, "n_rows"_a)
       .def("write", &ForestExplainer::write<double>, "table"_a, "columns"_a, "column_of_output"_a, "unit"_a,
            "out"_a.noconvert(), "n_threads"_a)

@@ -24,6 +24,17 @@ class LeafPaths {
   std::size_t n_trees() const { return trees_.size(); }
   const std::vector<std::int32_t>& features() const { return features_; }  // that splits use, ascending
   const std::vector<double>& expected() const { return expected_; }        // what the trees add up to on average
+  // What view() points to, for a device that has its own copy.
+  const std::vector<PathTree>& trees() const { return trees_; }
+  const std::vector<LeafBatch>& batches() const { return batches_; }
+  const std::vector<PathStep>& steps() const { return steps_; }
+  const std::vector<PathElement>& elements() const { return elements_; }
+  const std::vector<double>& tables() const { return tables_; }
+  const std::vector<double>& unfulfilled() const { return unfulfilled_; }
+  const std::vector<CategoryWords>& sets() const { return sets_; }
+  const std::vector<std::size_t>& value_begin() const { return value_begin_; }
+  const std::vector<double>& values() const { return values_; }
+  const std::vector<std::uint32_t>& value_output() const { return value_output_; }
   std::size_t scratch_vectors() const { return scratch_vectors_; }
   std::size_t most_slots() const { return most_slots_; }       // of a batch
   std::size_t n_elements() const { return elements_.size(); }  // features on the ways to all leaves

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plant_table import FEATURES, plant_rows
+from plant_table import FEATURES, plant_rows, write
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
 from polyleaf.cli import info
@@ -99,6 +99,50 @@ def test_importance(regressor: Path, capsys: Output) -> None:
     assert head == ["feature", "split"]
     splits = dict(zip(FEATURES, model.get_importance("split", normalize=True).tolist(), strict=True))
     assert {name: float(share) for name, share in rows} == splits
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["shap", "permutation"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_importance_of_rows(regressor: Path, capsys: Output, kind: str, suffix: str, weighted: bool) -> None:
+    model = load_model(regressor)
+    path = write(ROWS, regressor.with_suffix(suffix))
+    weight = ROWS["hours"] if weighted else None
+    options = ["--weight", "hours"] if weighted else []
+    rows: dict[str, Any] = {"X": ROWS[FEATURES], "sample_weight": weight}
+    if kind == "permutation":
+        options += ["--target", "power,cost", "--repeats", "3", "--seed", "4"]
+        rows |= {"y": ROWS[["power", "cost"]], "n_repeats": 3, "random_state": 4}
+    command = ["importance", str(regressor), "--type", kind, "--data", path, *options]
+    expected = model.importance(kind, **rows)
+    found = json.loads(said([*command, "--json"], capsys))
+    assert [one["feature"] for one in found] == expected["feature"].tolist()
+    assert [one[kind] for one in found] == expected["importance"].tolist()
+    lines = [line.split() for line in said([*command, "--top", "1"], capsys).splitlines()]
+    assert lines == [["feature", kind], [found[0]["feature"], f"{found[0][kind]:.4f}"]]
+
+
+def test_importance_of_rows_asks_for_what_is_missing(regressor: Path, capsys: Output) -> None:
+    path = write(ROWS, regressor.with_suffix(".csv"))
+    for options, status, words in (
+        (["--type", "shap"], 2, "--type shap needs --data"),
+        (["--type", "permutation", "--data", path], 2, "needs --target"),
+        (["--data", path], 2, "--data goes with --type permutation or shap"),
+        (["--type", "shap", "--data", path, "--target", "power"], 2, "--target goes with --type permutation"),
+        (["--type", "shap", "--data", path, "--weight", "mass"], 1, "no column 'mass', named in --weight"),
+        (["--type", "permutation", "--data", path, "--target", "wage"], 1, "no column 'wage'"),
+        (["--type", "permutation", "--data", path, "--target", "power"], 1, f"{path}: "),
+        (
+            ["--type", "permutation", "--data", path, "--target", "power,cost", "--repeats", "0"],
+            1,
+            "n_repeats",
+        ),
+        (["--type", "shap", "--data", path[:-4] + ".parquet"], 1, ".parquet"),
+    ):
+        assert main(["importance", str(regressor), *options]) == status, options
+        error = capsys.readouterr().err
+        assert words in error, error
+        assert error.count("\n") == 1
 
 
 def test_errors_name_the_file(tmp_path: Path, capsys: Output) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,24 @@ def test_features_that_do_the_same_share_alike() -> None:
     np.testing.assert_allclose(row[:, 0], row[:, 1], rtol=1e-12)
     assert (row[0] > 0).all()
     assert (row[1] < 0).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"sparse_leaves": 1}], ids=["dense", "sparse leaves"])
+def test_features_that_change_places_change_values(options: dict[str, Any]) -> None:
+    """No feature has a place of its own: trees that ask for 4 instead of 0, of rows with these exchanged."""
+    X, Y = table()
+    forest = PolyleafRegressor(**SMALL, **options).fit(X, Y)._forest
+    order = np.array([4, 1, 2, 3, 0, 5])
+    other = replace(forest, feature=order[forest.feature].astype(forest.feature.dtype))
+    outputs, number = np.arange(3), np.dtype(np.float64)
+    found = shap.ForestShap(forest, 8, outputs).values(X, number, 1)
+    exchanged = shap.ForestShap(other, 8, outputs).values(np.ascontiguousarray(X[:, order]), number, 1)
+    np.testing.assert_allclose(exchanged[:, order], found, rtol=0, atol=1e-13)
+    assert np.abs(found[:, 0] - found[:, 4]).max() > 0.1
+    # So where a row has the same value in both, the two forests together do not tell them apart.
+    X[:, 0] = X[:, 4]
+    both = sum(shap.ForestShap(one, 8, outputs).values(X, number, 1) for one in (forest, other))
+    np.testing.assert_allclose(both[:, 0], both[:, 4], rtol=0, atol=1e-13)
 
 
 def test_values_of_rounds_add_up(fitted: tuple[Any, Values]) -> None:

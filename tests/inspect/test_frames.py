@@ -107,6 +107,7 @@ def test_chosen_outputs(houses: Any) -> None:
     model = houses[0]
     whole = model.to_frame()
     assert model.to_frame(outputs=["energy"]).equals(whole.drop(columns="value_price"))
+    assert model.to_frame(outputs="energy").equals(whole.drop(columns="value_price"))
     assert model.to_frame(outputs=[1, 0]).columns[-2:].tolist() == ["value_energy", "value_price"]
     lists = model.to_frame(values="list", outputs=["energy"]).dropna(subset="values")
     assert {tuple(one) for one in lists["outputs"]} == {("energy",)}
@@ -129,9 +130,10 @@ def test_forests_of_roots_and_of_no_trees(library: str, values: str) -> None:
     [
         ({"library": "arrow"}, ValueError, "library"),
         ({"values": "wide"}, ValueError, "values"),
-        ({"outputs": ["rent"]}, ValueError, "'rent', which is no output; these are 'price', 'energy'"),
-        ({"outputs": [2]}, ValueError, "outputs holds 2, but outputs are numbered 0 to 1"),
-        ({"outputs": "price"}, TypeError, "must be a list"),
+        ({"outputs": ["rent"]}, ValueError, "no output 'rent'; there are 'price', 'energy'"),
+        ({"outputs": [2]}, ValueError, "no output 2; the model has 2"),
+        ({"outputs": []}, ValueError, "empty"),
+        ({"outputs": ["price", 0]}, ValueError, "twice for 'price'"),
         ({"outputs": [True]}, TypeError, "True"),
         ({"n_rounds": 9}, ValueError, "n_rounds"),
     ],

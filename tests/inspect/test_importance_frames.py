@@ -12,6 +12,7 @@ import scipy.sparse
 from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
 
 from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor
+from polyleaf.explain import shap
 from training_cases import CASES, X
 
 
@@ -80,6 +81,52 @@ def test_each_output_has_its_own_loss(houses: Any) -> None:
     # The mean over the outputs is what the score, which is such a mean, loses by the same shuffles.
     whole = model.importance("permutation", X=table, y=y, random_state=0).set_index("feature")["importance"]
     np.testing.assert_allclose(by.groupby("feature").mean()[whole.index], whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_shap_is_the_mean_of_absolute_values(houses: Any, weighted: bool) -> None:
+    model, table, _ = houses
+    weight = np.random.default_rng(2).exponential(size=len(table)) if weighted else None
+    mean = np.average(np.abs(model.shap_values(table)), axis=0, weights=weight)
+    frame = model.importance("shap", True, X=table, sample_weight=weight)
+    assert frame.columns.tolist() == ["feature", "output", "importance"]
+    expected = pd.DataFrame(mean, index=table.columns, columns=["only a", "both"])
+    for feature, output, value in frame.itertuples(index=False):
+        np.testing.assert_allclose(value, expected.loc[feature, output], rtol=1e-12)
+    whole = model.importance("shap", X=table, sample_weight=weight)
+    assert whole["importance"].is_monotonic_decreasing
+    np.testing.assert_allclose(whole["importance"], expected.loc[whole["feature"]].sum(axis=1), rtol=1e-12)
+    shares = model.importance("shap", X=table, sample_weight=weight, normalize=True)
+    np.testing.assert_allclose(shares["importance"].sum(), 1.0)
+    by_name = whole.set_index("feature")["importance"]
+    assert by_name["constant"] == 0
+    assert by_name["a"] > 10 * by_name["noise"]
+
+
+def test_shap_weights_are_how_often_rows_count(houses: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a weight is 0, and a few rows at a time, too."""
+    model, table, _ = houses
+    times = np.random.default_rng(5).integers(0, 3, size=len(table))
+    expected = model.importance("shap", True, X=table.loc[np.repeat(table.index, times)])
+    for cells in (shap._BLOCK_CELLS, 8 * 17):
+        monkeypatch.setattr(shap, "_BLOCK_CELLS", cells)
+        found = model.importance("shap", True, X=table, sample_weight=times)
+        assert found["feature"].tolist() == expected["feature"].tolist()
+        np.testing.assert_allclose(found["importance"], expected["importance"], rtol=1e-12)
+
+
+def test_shap_of_every_kind_of_table(houses: Any, tmp_path: Any) -> None:
+    model, table, _ = houses
+    expected = model.importance("shap", X=table)
+    table.to_parquet(tmp_path / "rows.parquet")
+    for given in (polars.from_pandas(table), str(tmp_path / "rows.parquet")):
+        assert model.importance("shap", X=given).equals(expected)
+    plain = PolyleafRegressor(n_estimators=4).fit(table.to_numpy(), table["a"].to_numpy())
+    weight = np.linspace(0, 1, len(table))
+    dense = plain.importance("shap", X=table.to_numpy(), sample_weight=weight)
+    sparse = plain.importance("shap", X=scipy.sparse.csr_array(table.to_numpy()), sample_weight=weight)
+    assert sparse["feature"].tolist() == dense["feature"].tolist()
+    np.testing.assert_allclose(sparse["importance"], dense["importance"], rtol=1e-12)
 
 
 def test_scoring_is_any_scorer(houses: Any) -> None:
@@ -203,7 +250,14 @@ def test_a_model_of_roots_or_of_no_trees_has_no_importance() -> None:
     [
         ({"kind": "weight"}, ValueError, "kind"),
         ({"per_output": 1}, TypeError, "per_output"),
-        ({"kind": "gain", "X": X}, TypeError, "X belongs to kind=\"permutation\"; kind is 'gain'"),
+        ({"kind": "gain", "X": X}, TypeError, 'X belongs to kind="permutation" or "shap"; kind is .gain'),
+        ({"kind": "shap", "X": X, "y": X[:, 0]}, TypeError, 'y belongs to kind="permutation"; kind is .shap'),
+        ({"kind": "shap"}, TypeError, "needs X: the rows to explain"),
+        ({"kind": "shap", "X": X[:0]}, ValueError, 'kind="shap" takes the mean over the rows of X'),
+        ({"kind": "shap", "X": X[:, :2]}, ValueError, "2 features"),
+        ({"kind": "shap", "X": X, "sample_weight": X[:5, 0]}, ValueError, r"sample_weight has shape \(5,\)"),
+        ({"kind": "shap", "X": X, "sample_weight": X[:, 0]}, ValueError, "sample_weight must be finite"),
+        ({"kind": "shap", "X": "rows.parquet", "sample_weight": X[:, 0]}, TypeError, "in memory.*got str"),
         ({"kind": "permutation"}, TypeError, "needs X and y"),
         ({"kind": "permutation", "X": X}, TypeError, "needs X and y"),
         ({"kind": "permutation", "X": "rows.parquet", "y": X[:, 0]}, TypeError, "table in memory.*got str"),

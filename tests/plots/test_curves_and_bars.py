@@ -81,6 +81,23 @@ def test_importance_of_each_output_is_an_image(many: PolyleafRegressor, few: Pol
         assert_inside(axes, [*axes.get_xticklabels(), *axes.get_yticklabels()])
 
 
+def test_importance_by_rows(few: PolyleafRegressor, table: Any, targets: Any) -> None:
+    """What `importance` says, as bars and as an image: Shapley values, and what shuffling costs."""
+    X, y = table[["f2", "f3", "heating"]], targets[:, :2]
+    rows: dict[str, Any]
+    for kind, rows in {"shap": {"X": X}, "permutation": {"X": X, "y": y, "random_state": 0}}.items():
+        axes = plots.plot_importance(few, kind, **rows)
+        found = few.importance(kind, **rows)
+        np.testing.assert_allclose([bar.get_width() for bar in axes.patches], found["importance"])
+        assert names_at(axes, "y") == found["feature"].tolist()
+        assert all("±" in text.get_text() for text in axes.texts) == (kind == "permutation")
+        assert_no_overlap([*axes.get_yticklabels(), *axes.texts])
+        assert_inside(axes, [*axes.get_yticklabels(), *axes.texts])
+        image = np.asarray(plots.plot_importance(few, kind, per_output=True, **rows).images[0].get_array())
+        by_output = few.importance(kind, True, **rows)["importance"].to_numpy().reshape(3, 2)
+        np.testing.assert_allclose(np.sort(image, axis=1), np.sort(by_output, axis=1))
+
+
 def test_axes_of_the_caller_are_drawn_on(few: PolyleafRegressor) -> None:
     from matplotlib import pyplot
 
@@ -103,6 +120,9 @@ def test_axes_of_the_caller_are_drawn_on(few: PolyleafRegressor) -> None:
         (lambda m: plots.plot_importance(PolyleafRegressor), TypeError, "the class PolyleafRegressor"),
         (lambda m: plots.plot_importance(m, "weight"), ValueError, "kind"),
         (lambda m: plots.plot_importance(m, top=0), ValueError, "top"),
+        (lambda m: plots.plot_importance(m, "shap"), TypeError, "needs X"),
+        (lambda m: plots.plot_importance(m, "permutation"), TypeError, "needs X and y"),
+        (lambda m: plots.plot_importance(m, "gain", X=[[1.0]]), TypeError, "X belongs to"),
         (lambda m: plots.plot_importance(m, ax="here"), TypeError, "ax must be Axes"),
     ],
 )

@@ -35,6 +35,7 @@ from polyleaf.estimators.reporting import Reporting
 from polyleaf.estimators.spread import Spread
 from polyleaf.estimators.streamed_prediction import Predict, predict_beside_targets, predict_by_parts
 from polyleaf.estimators.targets import Objective, Targets
+from polyleaf.estimators.weighing import Weighing
 from polyleaf.losses import Loss, make_link
 from polyleaf.model.bags import Bag
 from polyleaf.model.file import read_model, write_model
@@ -52,7 +53,7 @@ from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
-class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, BaseEstimator):  # type: ignore[misc]
+class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, BaseEstimator):  # type: ignore[misc]
     """What the estimators share; they say what y is, and what to make of raw scores."""
 
     _kind: ClassVar[EstimatorKind]

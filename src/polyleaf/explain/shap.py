@@ -77,8 +77,12 @@ class ForestShap:
             self._write(block, columns, out[rows], n_threads)
         return out
 
-    def absolute_sums(self, table: Array | SparseTable | BinnedRows, n_threads: int) -> FloatArray:
+    def absolute_sums(
+        self, table: Array | SparseTable | BinnedRows, n_threads: int, weight: FloatArray | None = None
+    ) -> FloatArray:
         """Return the absolute values summed over the rows, float64 of shape (features, outputs).
+
+        With weights of the rows, each row counts so often.
 
         Raises
         ------
@@ -86,19 +90,25 @@ class ForestShap:
             When that takes more than there is; before any work is done.
         """
         cells = int(np.prod(self._shape, dtype=object))
-        step = max(1, _BLOCK_CELLS // cells)  # of pairs: rows together
-        beside = 8 * step * cells if self._interactions else self._core.bytes_of_sums(table.shape[0])
+        step = max(1, _BLOCK_CELLS // cells)  # rows whose values are there together
+        by_rows = self._interactions or weight is not None
+        n_rows = table.shape[0]
+        beside = 8 * min(step, n_rows) * cells if by_rows else self._core.bytes_of_sums(n_rows)
         self._refuse_too_large(self._shape, np.dtype(np.float64), beside, n_threads)
         sums = np.zeros(self._shape)
-        for _, block, columns in self._blocks(table, n_threads):
-            if not self._interactions:
+        for rows, block, columns in self._blocks(table, n_threads):
+            if not by_rows:
                 self._core.add_abs(block, columns, self._columns, self._unit, sums, n_threads)
                 continue
             for begin in range(0, len(block), step):
-                rows = block[begin : begin + step]
-                values = np.zeros((len(rows), *self._shape))
-                self._write(rows, columns, values, n_threads)
-                sums += np.abs(values, out=values).sum(axis=0)
+                part = block[begin : begin + step]
+                values = np.zeros((len(part), *self._shape))
+                self._write(part, columns, values, n_threads)
+                np.abs(values, out=values)
+                if weight is not None:
+                    of_rows = weight[rows][begin : begin + step]
+                    values *= of_rows.reshape(-1, *[1] * (values.ndim - 1))
+                sums += values.sum(axis=0)
         return sums
 
     @property

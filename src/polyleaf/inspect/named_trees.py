@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -115,33 +114,3 @@ class NamedTrees:
         places = self.place[outputs]
         order = np.argsort(places, kind="stable")
         return places[order], values[order]
-
-    def chosen_outputs(self, outputs: Sequence[str | int] | None) -> list[int]:
-        """Return the places of outputs that are given by name or by place; None: all of them.
-
-        Raises
-        ------
-        TypeError
-            When they are not a list of these.
-        ValueError
-            For an output that does not exist.
-        """
-        if outputs is None:
-            return list(range(len(self.outputs)))
-        if isinstance(outputs, str | int) or not isinstance(outputs, Sequence | np.ndarray):
-            raise TypeError(f"outputs must be a list of names or numbers of outputs; got {outputs!r:.80}.")
-        places = {name: place for place, name in enumerate(self.outputs)}
-        return [_place_of(output, places) for output in outputs]
-
-
-def _place_of(output: object, places: dict[str, int]) -> int:
-    if isinstance(output, str):
-        if output not in places:
-            known = ", ".join(map(repr, list(places)[:10])) + (", ..." if len(places) > 10 else "")
-            raise ValueError(f"outputs holds {output!r:.80}, which is no output; these are {known}.")
-        return places[output]
-    if isinstance(output, bool) or not isinstance(output, int | np.integer):
-        raise TypeError(f"outputs must hold names or numbers of outputs; got {output!r:.80}.")
-    if not 0 <= output < len(places):
-        raise ValueError(f"outputs holds {output}, but outputs are numbered 0 to {len(places) - 1}.")
-    return int(output)

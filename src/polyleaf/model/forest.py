@@ -98,7 +98,8 @@ class Forest:
     explainer: tuple[object, _core.ForestExplainer] | None = field(
         default=None, init=False, repr=False, compare=False
     )
-    on_gpu: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by device
+    # By device; and what explains it there.
+    on_gpu: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def from_trees(

@@ -257,4 +257,71 @@ struct TreeValues {  // of the leaves of some trees
   int n_trees;
 };
 
+// ---- Ways to the leaves of a forest, for Shapley values; the core has laid them out (core/kernels/explain.hpp)
+
+struct WayTree {
+  int64 batch_begin;
+  int64 batch_end;
+  int64 step_begin;
+  int64 table_begin;  // of its steps: 4 rows of n_points each
+  int n_points;
+  int n_depths;
+  int first_output;  // among those asked for
+  int n_outputs;
+};
+
+struct WayBatch {  // some leaves, one after the other
+  int64 step_begin;
+  int64 step_end;
+  int64 element_begin;
+  int64 first_leaf;
+  int64 n_leaves;
+};
+
+constexpr int kToTheRight = 1;
+constexpr int kMissingRight = 2;
+
+struct WayStep {
+  double threshold;
+  int64 words_begin;  // of a set of categories
+  int n_words;        // 0: by the threshold
+  int column;         // among the features that the forest uses
+  int depth;          // of the node it leads to
+  int above;          // depth of the step before by the same feature; 0: none
+  int n_elements;     // distinct features on the way, where it leads to a leaf; else 0
+  int sides;          // kToTheRight, kMissingRight
+};
+
+struct Ways {
+  const WayTree* trees;
+  const WayBatch* batches;
+  const WayStep* steps;
+  const uint32* element_depth;  // of the last step by a feature on the way to a leaf
+  const double* tables;       // per step: factors where a row fulfils it, first does not, did not before; what it gets
+  const double* unfulfilled;  // by number of points: what a feature gets that a row does not fulfil
+  const int64* value_begin;   // per leaf; dense: of the first leaf of a batch only
+  const double* values;
+  const uint32* value_output;  // per value, of sparse leaves; else null
+  const uint32* category_bits;
+  int n_trees;
+  int n_outputs;         // asked for
+  int outputs_together;  // values of leaves lie in pieces of so many outputs: piece after piece, leaf after leaf
+};
+
+// What the threads of all rows write; neighbours are rows.
+struct WaySums {
+  double* product;  // [depth][point][thread]: of the factors down to here
+  uint32* level;    // [depth][thread]: the step there, and what the row does at it
+  double* sums;     // [column][output][row]
+  int outputs;      // that blocks along y take each
+};
+
+struct WayTarget {              // rows x columns x outputs
+  const int* column_of_output;  // where each output stands in a row
+  const double* unit;           // per output
+  uint64 n_rows;
+  int n_columns;
+  int n_outputs;
+};
+
 }  // namespace polyleaf
