@@ -231,6 +231,14 @@ REFUSED: dict[str, Callable[[], object]] = {
     "as_labels, no top_k": lambda: fitted("classes").predict(X, as_labels=True),
     "sparse predictions, top_k": lambda: fitted("sparse labels").predict(X, sparse=True, top_k=2),
     "versus, outputs": lambda: plot_row(fitted("targets"), X[:1], outputs=[0], versus=(0, 1)),
+    "paths, single rows": lambda: fitted("targets").partial_dependence(X, 0, method="paths", kind="both"),
+    "paths, link": lambda: fitted("classes").partial_dependence(X, 0, method="recursion"),
+    "recursion, weights of means": lambda: fitted("targets").partial_dependence(
+        X, 0, method="recursion", sample_weight=np.ones(60)
+    ),
+    "single rows alone, weights of means": lambda: fitted("targets").partial_dependence(
+        X, 0, kind="individual", sample_weight=np.ones(60)
+    ),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),
 }
 

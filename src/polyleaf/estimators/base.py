@@ -26,6 +26,7 @@ from polyleaf.data.sources import opened, refuse_names, source_kind
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.binned_input import brings_targets, rows_to_score, with_own_targets
+from polyleaf.estimators.dependence import Depending
 from polyleaf.estimators.explaining import Explaining
 from polyleaf.estimators.fit import callbacks_of, train_on
 from polyleaf.estimators.inspecting import Inspecting
@@ -49,7 +50,7 @@ from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
-class BasePolyleaf(Inspecting, Explaining, BaseEstimator):  # type: ignore[misc]
+class BasePolyleaf(Inspecting, Explaining, Depending, BaseEstimator):  # type: ignore[misc]
     """What the estimators share; they say what y is, and what to make of raw scores."""
 
     _kind: ClassVar[EstimatorKind]
