@@ -31,7 +31,7 @@ from polyleaf.params.table import PARAMETERS, parameters_of
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
 from polyleaf.peers.pieces import Pieces
-from polyleaf.plots import plot_row
+from polyleaf.plots import plot_output_map, plot_partial_dependence, plot_row
 
 pytestmark = pytest.mark.cpu_only("what is said on any device")
 
@@ -85,6 +85,11 @@ class OnDevice:
 
 
 OnDevice.__module__ = "cupy"
+
+
+def new_axes() -> Any:
+    figure = pytest.importorskip("matplotlib.figure", reason="pictures are drawn by matplotlib").Figure
+    return figure().add_subplot()
 
 
 @cache
@@ -238,6 +243,11 @@ REFUSED: dict[str, Callable[[], object]] = {
     ),
     "single rows alone, weights of means": lambda: fitted("targets").partial_dependence(
         X, 0, kind="individual", sample_weight=np.ones(60)
+    ),
+    "several maps, ax": lambda: plot_partial_dependence(fitted("targets"), X, [0, 1], ax=new_axes()),
+    "drawn rows, two features": lambda: plot_partial_dependence(fitted("targets"), X, [0, 1], kind="both"),
+    "output map, one output per tree": lambda: plot_output_map(
+        regressor(multi_strategy="one_output_per_tree")(), X, TARGETS
     ),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),
 }

@@ -154,10 +154,10 @@ class Dependence:
             return
         words = ["outputs", *([] if n_rows is None else ["rows"]), *["values"] * len(self.grids)]
         text = " x ".join(f"{size:,} {word}" for size, word in zip(sizes, words, strict=True))
+        remedy = "" if n_rows is None else ', and so does kind="average"'
         raise MemoryError(
             f"partial_dependence takes {in_words(n_bytes)} ({text} of float64), and {in_words(free)} are "
-            "available. Fewer outputs, rows or values (grid_resolution) take less"
-            f"{'' if n_rows is None else ', and so does kind=' + chr(34) + 'average' + chr(34)}."
+            f"available. Fewer outputs, rows or values (grid_resolution) take less{remedy}."
         )
 
     def by_paths(self, tables: Sequence[Any] | None, weight: FloatArray | None) -> FloatArray:

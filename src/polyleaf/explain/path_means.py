@@ -122,7 +122,7 @@ def path_means(
         if not found:
             continue
         leaves = np.array([leaf for leaf, _ in found])
-        columns, values = _leaf_values(forest, tree, leaves, outputs)
+        columns, values = leaf_values(forest, tree, leaves, outputs)
         first = np.array([masks[0] for _, masks in found]).T * shares[leaves]
         if len(codes) == 1:
             sums[:, columns] += first @ values
@@ -154,10 +154,13 @@ def _first_of_tree(forest: Forest, node: int) -> int:
     return int(forest.node_begin[np.searchsorted(forest.node_begin, node, side="right") - 1])
 
 
-def _leaf_values(
+def leaf_values(
     forest: Forest, tree: int, leaves: npt.NDArray[np.intp], outputs: npt.NDArray[np.intp]
 ) -> tuple[Any, Any]:
-    """Return which of the outputs a tree adds to, and the values of its leaves for these, in units."""
+    """Return which of the outputs a tree adds to, and the values of its leaves for these, in units.
+
+    The values are an array of shape (leaves, outputs it adds to), or a sparse one where leaves are sparse.
+    """
     width, begin = int(forest.tree_width[tree]), forest.value_begin[leaves]
     places = begin[:, np.newaxis] + np.arange(width)
     if len(forest.value_output) == 0:

@@ -642,6 +642,24 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "there is no mean to weigh",
     ),
     Exclusion(
+        "several maps, ax",
+        options.SEVERAL_MAPS,
+        options.DRAWN_AXES,
+        "every output has a map of its own (name one output, or leave `ax` out)",
+    ),
+    Exclusion(
+        "drawn rows, two features",
+        options.DRAWN_ROWS,
+        options.TWO_FEATURES,
+        "every row would be a map of its own",
+    ),
+    Exclusion(
+        "output map, one output per tree",
+        options.OUTPUT_MAP,
+        options.ONE_OUTPUT_PER_TREE,
+        "the values of its leaves have nothing to correlate with",
+    ),
+    Exclusion(
         "gain per output, unknown",
         options.GAIN_PER_OUTPUT,
         options.NO_GAIN_PER_OUTPUT,

@@ -365,6 +365,19 @@ LINKED_RESPONSE = Option(
     'response="prediction" of this model, whose objective has a link',
 )
 WEIGHTS_OF_MEANS = Option("`sample_weight` of the means", _is_asked("weights of means"), "sample_weight")
+DRAWN_AXES = Option("`ax`", _is_asked("ax"), "ax")
+SEVERAL_MAPS = Option(
+    "`plot_partial_dependence` of two features and several outputs",
+    _is_asked("several maps"),
+    "a picture of two features and several outputs",
+)
+DRAWN_ROWS = Option(
+    '`plot_partial_dependence(kind="individual")`, `kind="both"`',
+    _is_asked("drawn rows"),
+    'a picture with kind="individual" or kind="both"',
+)
+TWO_FEATURES = Option("two features", _is_asked("two features"))
+OUTPUT_MAP = Option("`plot_output_map`", _is_asked("output map"))
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
     '`hessian="exact"`, sparse labels, trees of more than 1,024 outputs, a model file of an older version, '
