@@ -145,6 +145,7 @@ def _draw_gains(ax: Any, together: FloatArray, apart: FloatArray, called: list[s
     low, high = float(min(together.min(), apart.min())), float(max(together.max(), apart.max()))
     room = high - low or 1.0
     axes.set_xlim(low - 0.05 * room, high + 0.2 * room)
+    axes.set_xticks([one for one in axes.get_xticks() if low - 0.05 * room <= one <= 1.0])
     axes.set_ylim(len(called) - 0.4, -0.6)
     look: dict[str, Any] = {"fontsize": FONT_SIZE - 1, "va": "center", "ha": "right"}
     for place, gain in enumerate((together - apart).tolist()):
