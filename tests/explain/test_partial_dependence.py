@@ -51,15 +51,18 @@ def raw_scores(model: Any) -> Any:
     return lambda X: model._coding.in_order_of_y(model._raw(X, None))
 
 
-def check(model: Any, X: Values, predict: Any, features: tuple[int, ...] = (0,), **options: Any) -> None:
+def check(
+    model: Any, X: Values, predict: Any, features: tuple[int, ...] = (0,), paths: bool = True, **options: Any
+) -> None:
     """All methods that there are, against predictions by hand."""
     found = model.partial_dependence(X, features, kind="both", grid_resolution=9, **options)
     expected = by_hand(predict, X, features, found.grid_values)
-    np.testing.assert_array_equal(found.individual, expected)
+    np.testing.assert_allclose(found.individual, expected, **CLOSE)
     np.testing.assert_allclose(found.average, expected.mean(axis=1), **CLOSE)
-    auto = model.partial_dependence(X, features, grid_resolution=9, **options)
-    assert auto.individual is None
-    np.testing.assert_allclose(auto.average, found.average, **CLOSE)
+    for method in ("auto", "paths") if paths else ("auto",):
+        other = model.partial_dependence(X, features, grid_resolution=9, method=method, **options)
+        assert other.individual is None
+        np.testing.assert_allclose(other.average, found.average, **CLOSE)
 
 
 @pytest.mark.parametrize("features", [[0], ["x4"], [1, 2], (2, 4)])
@@ -71,9 +74,9 @@ def test_the_numbers_of_scikit_learn(features: Any) -> None:
     ours = model.partial_dependence(X, features, kind="both", grid_resolution=20)
     for our, their in zip(ours.grid_values, theirs["grid_values"], strict=True):
         np.testing.assert_array_equal(our, their)
-    np.testing.assert_array_equal(ours.individual, theirs["individual"])
+    np.testing.assert_allclose(ours.individual, theirs["individual"], **CLOSE)
     np.testing.assert_allclose(ours.average, theirs["average"], **CLOSE)
-    quick = model.partial_dependence(X, features, grid_resolution=20)
+    quick = model.partial_dependence(X, features, grid_resolution=20, method="paths")
     assert (ours.method, quick.method) == ("brute", "paths")
     np.testing.assert_allclose(quick.average, theirs["average"], **CLOSE)
 
@@ -95,7 +98,6 @@ def test_targets(options: dict[str, Any], features: tuple[int, ...]) -> None:
     X, Y = table()
     model = PolyleafRegressor(**SMALL | options).fit(X, Y)
     check(model, X, model.predict, features)
-    assert model.partial_dependence(X, features).method == "paths"
 
 
 @pytest.mark.parametrize(
@@ -125,10 +127,10 @@ def test_predictions_and_raw_scores(kind: str) -> None:
             return model.predict(X)
         return model.predict_proba(X)[:, -model.n_outputs_ :]
 
-    check(model, X, predict, (1,))
-    assert model.partial_dependence(X, 1).method == "brute"
+    check(model, X, predict, (1,), paths=False)
+    assert model.partial_dependence(X, [0, 2]).method == "brute"
     check(model, X, raw_scores(model), (0, 2), response="raw")
-    assert model.partial_dependence(X, 1, response="raw").method == "paths"
+    assert model.partial_dependence(X, [0, 2], response="raw").method == "paths"
 
 
 def frame_of(X: Values, Y: Values) -> pd.DataFrame:
@@ -165,10 +167,9 @@ def test_categories_have_their_names_and_a_missing_value_is_a_point() -> None:
     assert found.individual is not None
     for (i, name), (j, value) in product(*map(enumerate, found.grid_values)):
         other = frame.assign(heating=pd.Series([name] * len(frame), dtype=object), a=value)
-        np.testing.assert_array_equal(found.individual[:, :, i, j], model.predict(other).T)
-    np.testing.assert_allclose(
-        model.partial_dependence(frame, ["heating", "a"], grid_resolution=4).average, found.average, **CLOSE
-    )
+        np.testing.assert_allclose(found.individual[:, :, i, j], model.predict(other).T, **CLOSE)
+    quick = model.partial_dependence(frame, ["heating", "a"], grid_resolution=4, method="paths")
+    np.testing.assert_allclose(quick.average, found.average, **CLOSE)
     without_gaps = frame[frame["a"].notna()]
     assert len(model.partial_dependence(without_gaps, "a", grid_resolution=4).grid_values[0]) == 4
 
@@ -198,7 +199,7 @@ def test_tables_of_all_kinds(features: tuple[int, ...]) -> None:
     for other in (sparse, sparse.tocsc(), X.astype(int), X.astype("f4"), [X[:90], X[90:]]):
         found = model.partial_dependence(other, features, kind="both")
         np.testing.assert_array_equal(found.individual, expected.individual)
-        quick = model.partial_dependence(other, features)
+        quick = model.partial_dependence(other, features, method="paths")
         np.testing.assert_allclose(quick.average, expected.average, **CLOSE)
 
 
@@ -232,14 +233,24 @@ def test_a_row_of_weight_2_counts_twice(method: str) -> None:
 def test_outputs_of_choice_and_some_rounds() -> None:
     X, Y = table()
     model = PolyleafRegressor(**SMALL).fit(X, pd.DataFrame(Y, columns=["u", "v", "w"]))
-    every, chosen = model.partial_dependence(X, 0), model.partial_dependence(X, 0, outputs=["w", 0])
-    assert chosen.outputs == ("w", "u")
-    assert every.average is not None
-    np.testing.assert_allclose(chosen.average, every.average[[2, 0]], **CLOSE)
+    for method in ("brute", "paths", "recursion"):
+        every = model.partial_dependence(X, 0, method=method)
+        chosen = model.partial_dependence(X, 0, outputs=["w", 0], method=method)
+        assert chosen.outputs == ("w", "u")
+        assert every.average is not None
+        np.testing.assert_allclose(chosen.average, every.average[[2, 0]], **CLOSE)
     check(model[:2], X, lambda rows: model.predict(rows, n_rounds=2))
-    assert model[:0].partial_dependence(X, 0).average.tolist() == [
-        [base] * 101 for base in model._forest.base_score
-    ]
+    base = np.repeat(model._forest.base_score[:, np.newaxis], 101, axis=1)
+    for method in ("auto", "paths"):
+        np.testing.assert_allclose(model[:0].partial_dependence(X, 0, method=method).average, base, **CLOSE)
+
+
+def test_few_points_are_faster_by_brute_force() -> None:
+    X, Y = table()
+    model = PolyleafRegressor(**SMALL | {"n_estimators": 30}).fit(X, Y)
+    assert model.partial_dependence(X, 0, grid_resolution=10).method == "brute"
+    assert model.partial_dependence(X, 0, grid_resolution=50).method == "paths"
+    assert model[:1].partial_dependence(X, 0, grid_resolution=50).method == "brute"  # few thresholds
 
 
 def test_a_feature_of_no_use_is_flat() -> None:

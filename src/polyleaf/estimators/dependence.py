@@ -69,10 +69,11 @@ class Depending:
         method : {"auto", "brute", "paths", "recursion"}, default="auto"
             How means are found. "brute": every row is predicted with every value. "paths": the rows go down
             each tree once, both ways at splits on the features; the same means up to rounding, of raw scores
-            alone. "auto": "paths" where that is possible, otherwise "brute". "recursion": as "paths", but
-            with the shares of the training rows that each tree keeps, at every split, in the place of the
-            rows of `X`: these are other numbers, the same only where the other features are independent of
-            these, or below no split on them, and `X` has the training rows.
+            alone. "auto": the faster of both, which is "paths", where that is possible, for more than 16
+            points that splits tell apart. "recursion": as "paths", but with the shares of the training rows
+            that each tree keeps, at every split, in the place of the rows of `X`: these are other numbers,
+            the same only where the other features are independent of these, or below no split on them, and
+            `X` has the training rows.
         grid_resolution : int, default=100
             Number of values at equal distances between the percentiles. A feature with fewer distinct values
             has a point for each of them, and so have categories.
@@ -110,7 +111,6 @@ class Depending:
         resolution, ends = check_range(grid_resolution, percentiles)
         given = custom_grids(custom_values, chosen, names.features)
         linked = response == "prediction" and not predicts_raw_scores(fitted.coding, fitted.loss)
-        by_paths = method != "brute" and kind == "average" and not linked
         asked = {
             f"{method} method": True,
             "single rows": kind != "average",
@@ -144,13 +144,14 @@ class Depending:
         )
         rows_wanted = None if kind == "average" else n_rows
         dependence.refuse_too_large(rows_wanted)
-        average: FloatArray | None
-        if by_paths:
-            by = "recursion" if method == "recursion" else "paths"
-            average, individual = dependence.by_paths(None if by == "recursion" else tables, weight), None
-        else:
-            by = "brute"
+        by = method
+        if method == "auto":
+            by = "paths" if kind == "average" and not linked and dependence.has_many_points else "brute"
+        individual: FloatArray | None = None
+        if by == "brute":
             average, individual = dependence.by_brute_force(tables, weight, rows_wanted)
+        else:
+            average = dependence.by_paths(None if by == "recursion" else tables, weight)
         return PartialDependence(
             features=tuple(names.features[feature] for feature in chosen),
             outputs=tuple(names.outputs[output] for output in wanted.tolist()),

@@ -21,6 +21,8 @@ from polyleaf.params.rules import Choice
 METHODS = ("auto", "brute", "paths", "recursion")
 KINDS = ("average", "individual", "both")
 RESPONSES = ("prediction", "raw")
+# As many predictions of all rows take about as long as their walk down the paths.
+_FEW_POINTS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ class PartialDependence:
         if values is None:
             raise ValueError(f"there is no {chosen}: partial_dependence was not asked for it by its kind.")
         refuse_too_large(
-            8 * values.size * (values.ndim + 1), f"a row for each of {values.size:,} numbers", ""
+            8 * values.size * (values.ndim + 1), f"a frame of {values.size:,} rows", "use the arrays"
         )
         places = np.indices(values.shape).reshape(values.ndim, -1)
         columns: dict[str, Any] = {"output": TextColumn([self.outputs[k] for k in places[0].tolist()])}
@@ -195,6 +197,12 @@ class Dependence:
             means = replacement.rows_and_means(blocks, weight, place, out)
             out = out.reshape(*out.shape[:2], *shape)
         return np.ascontiguousarray(means[place].T).reshape(-1, *shape), out
+
+    @property
+    def has_many_points(self) -> bool:
+        """Whether splits tell so many points apart that a walk down the paths takes less time."""
+        codes, _ = self._told_apart()
+        return int(np.prod([len(one) for one in codes])) > _FEW_POINTS
 
     @property
     def _features(self) -> tuple[int, ...]:

@@ -45,19 +45,21 @@ def shares_of_rows(
     place = {int(feature): column for column, feature in enumerate(forest.used_features)}
     total = 0.0
     for rows, block in blocks:
-        columns = np.asfortranarray(block, dtype=np.float64)
-        own = np.ones(len(columns)) if weight is None else weight[rows]
+        columns = [np.ascontiguousarray(column, dtype=np.float64) for column in block.T]
+        own = np.ones(len(block)) if weight is None else weight[rows]
         total += float(own.sum())
 
-        def split(node: int, these: Rows, columns: FloatArray = columns) -> tuple[Rows | None, Rows | None]:
+        def split(
+            node: int, these: Rows, columns: list[FloatArray] = columns
+        ) -> tuple[Rows | None, Rows | None]:
             feature = int(forest.feature[node])
             if feature in chosen:
                 return these, these
-            left = goes_left(forest, node, columns[these, place[feature]])
+            left = goes_left(forest, node, columns[place[feature]].take(these))
             sides = these[left], these[~left]
             return tuple(side if len(side) > 0 else None for side in sides)  # type: ignore[return-value]
 
-        everyone = np.arange(len(columns))
+        everyone = np.arange(len(block))
         for tree in range(n_trees):
             for leaf, reached in _leaves(forest, tree, everyone, split):
                 sums[leaf] += float(own[reached].sum())
