@@ -189,7 +189,7 @@ class Dependence:
         if len(places) == 2:
             place = (places[0][:, np.newaxis] * len(codes[1]) + places[1]).ravel()
         shape = tuple(map(len, self.grids))
-        blocks = used_blocks(tables, self.forest)
+        blocks = used_blocks(tables, self.forest, self.forest.n_outputs)
         if n_rows is None:
             means, out = replacement.means(blocks, weight), None
         else:

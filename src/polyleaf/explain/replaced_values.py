@@ -18,10 +18,15 @@ from polyleaf.model.forest import Forest
 BLOCK_CELLS = 1 << 20
 
 
-def used_blocks(tables: Iterable[Any], forest: Forest) -> Iterator[tuple[slice, Array]]:
-    """Yield some rows of tables at a time: which ones, counted over all tables, and their used features."""
+def used_blocks(
+    tables: Iterable[Any], forest: Forest, numbers_of_row: int = 1
+) -> Iterator[tuple[slice, Array]]:
+    """Yield some rows of tables at a time: which ones, counted over all tables, and their used features.
+
+    So many numbers are going to be computed for each row.
+    """
     used = forest.used_features
-    step = max(1, BLOCK_CELLS // max(len(used), forest.n_outputs))
+    step = max(1, BLOCK_CELLS // max(len(used), numbers_of_row))
     before = 0
     for table in tables:
         n_rows = table.shape[0]
