@@ -11,6 +11,7 @@ from polyleaf.estimators.intervals import ConformalIntervals
 from polyleaf.estimators.loading import load_model
 from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
+from polyleaf.explain.partial_dependence import PartialDependence
 from polyleaf.inspect.leaf import Leaf, SplitCondition
 
 __version__ = version("polyleaf")
@@ -21,6 +22,7 @@ __all__ = [
     "CVResult",
     "ConformalIntervals",
     "Leaf",
+    "PartialDependence",
     "PolyleafClassifier",
     "PolyleafMixed",
     "PolyleafRegressor",

@@ -31,7 +31,7 @@ from polyleaf.params.table import PARAMETERS, parameters_of
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
 from polyleaf.peers.pieces import Pieces
-from polyleaf.plots import plot_row
+from polyleaf.plots import plot_output_map, plot_partial_dependence, plot_row
 
 pytestmark = pytest.mark.cpu_only("what is said on any device")
 
@@ -85,6 +85,11 @@ class OnDevice:
 
 
 OnDevice.__module__ = "cupy"
+
+
+def new_axes() -> Any:
+    figure = pytest.importorskip("matplotlib.figure", reason="pictures are drawn by matplotlib").Figure
+    return figure().add_subplot()
 
 
 @cache
@@ -244,6 +249,19 @@ REFUSED: dict[str, Callable[[], object]] = {
     "as_labels, no top_k": lambda: fitted("classes").predict(X, as_labels=True),
     "sparse predictions, top_k": lambda: fitted("sparse labels").predict(X, sparse=True, top_k=2),
     "versus, outputs": lambda: plot_row(fitted("targets"), X[:1], outputs=[0], versus=(0, 1)),
+    "paths, single rows": lambda: fitted("targets").partial_dependence(X, 0, method="paths", kind="both"),
+    "paths, link": lambda: fitted("classes").partial_dependence(X, 0, method="recursion"),
+    "recursion, weights of means": lambda: fitted("targets").partial_dependence(
+        X, 0, method="recursion", sample_weight=np.ones(60)
+    ),
+    "single rows alone, weights of means": lambda: fitted("targets").partial_dependence(
+        X, 0, kind="individual", sample_weight=np.ones(60)
+    ),
+    "several maps, ax": lambda: plot_partial_dependence(fitted("targets"), X, [0, 1], ax=new_axes()),
+    "drawn rows, two features": lambda: plot_partial_dependence(fitted("targets"), X, [0, 1], kind="both"),
+    "output map, one output per tree": lambda: plot_output_map(
+        regressor(multi_strategy="one_output_per_tree")(), X, TARGETS
+    ),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),
 }
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from polyleaf.cli.failures import UsageError, naming
+from polyleaf.cli.feature_columns import feature_columns, text_features
 from polyleaf.cli.input_tables import open_table
 from polyleaf.cli.model_files import feature_labels, open_model
-from polyleaf.cli.feature_columns import feature_columns, text_features
 from polyleaf.cli.table_paths import FORMATS
 from polyleaf.data.inputs import FloatArray
 from polyleaf.params.rules import Choice

@@ -316,3 +316,17 @@ def _made_from(page: Mapping[str, Any], arrays: Mapping[str, Array], n_threads: 
         read_weight(page, arrays, matrix.n_rows, kept),
         read_is_like(page),
     )
+
+
+def check_has_values(name: str, X: object) -> None:
+    """Check that a table has values to show.
+
+    Raises
+    ------
+    TypeError
+        For a BinnedTable, which has the codes of bins.
+    """
+    if isinstance(X, BinnedTable):
+        raise TypeError(
+            f"{name} must have the values of features; a BinnedTable has the codes of bins alone."
+        )

@@ -26,6 +26,7 @@ from polyleaf.data.sources import opened, refuse_names, source_kind
 from polyleaf.data.target_frames import FrameMaker, frame_maker
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.binned_input import brings_targets, rows_to_score, with_own_targets
+from polyleaf.estimators.dependence import Depending
 from polyleaf.estimators.explaining import Explaining
 from polyleaf.estimators.fit import fit_of, train_on
 from polyleaf.estimators.inspecting import Inspecting
@@ -53,7 +54,7 @@ from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
 
-class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, BaseEstimator):  # type: ignore[misc]
+class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Depending, BaseEstimator):  # type: ignore[misc]
     """What the estimators share; they say what y is, and what to make of raw scores."""
 
     _kind: ClassVar[EstimatorKind]

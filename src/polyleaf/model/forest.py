@@ -248,7 +248,7 @@ class Forest:
     ) -> Iterator[FloatArray]:
         """Yield the raw scores after each round, a new array each time."""
         raw = self._start(X.shape[0])
-        table = DenseRows(X, self._used_features) if scipy.sparse.issparse(X) else X
+        table = DenseRows(X, self.used_features) if scipy.sparse.issparse(X) else X
         for begin in range(0, self.trees_up_to(n_rounds), self.trees_per_round):
             self._add(table, begin, begin + self.trees_per_round, raw, n_threads)
             yield self._finish(raw.copy())
@@ -271,7 +271,7 @@ class Forest:
         if isinstance(X, BinnedRows | _core.BinnedMatrix):
             matrix = X.matrix if isinstance(X, BinnedRows) else X
             return self._predictor.apply_binned(matrix, begin, end, n_threads)
-        predictor = self._on_used_features._predictor
+        predictor = self.on_used_features._predictor
         leaves = np.empty((X.shape[0], end - begin), dtype=np.int32)
         for rows, block in self._dense_rows(X):
             leaves[rows] = predictor.apply(block, begin, end, n_threads)
@@ -287,27 +287,27 @@ class Forest:
         if isinstance(X, BinnedRows):
             self._predictor.add_binned(X.matrix, begin, end, raw, n_threads)
             return
-        predictor = self._on_used_features._predictor
+        predictor = self.on_used_features._predictor
         for rows, block in X if isinstance(X, DenseRows) else self._dense_rows(X):
             predictor.add(block, begin, end, raw[rows], n_threads)
 
     def _dense_rows(self, X: FeatureTable) -> Iterable[tuple[slice, Array]]:
         """Return blocks of rows of the used features."""
         if isinstance(X, StreamedTable):
-            return X.rows_of(self._used_features)
+            return X.rows_of(self.used_features)
         assert not isinstance(X, np.ndarray | BinnedRows)
-        return DenseRows(X, self._used_features)
+        return DenseRows(X, self.used_features)
 
     @cached_property
-    def _used_features(self) -> npt.NDArray[np.int32]:
+    def used_features(self) -> npt.NDArray[np.int32]:
         """The features that a split asks for, ascending; never none, as a table has a column."""
         used = np.unique(self.feature[self.left >= 0])
         return used if len(used) > 0 else np.zeros(1, dtype=np.int32)
 
     @cached_property
-    def _on_used_features(self) -> Forest:
+    def on_used_features(self) -> Forest:
         """The same forest for tables that hold the used features only: sparse tables have many more."""
-        used = self._used_features
+        used = self.used_features
         return replace(
             self,
             n_features=len(used),

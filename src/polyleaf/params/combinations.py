@@ -677,6 +677,48 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "it names the two outputs to compare",
     ),
     Exclusion(
+        "paths, single rows",
+        options.PATH_METHOD,
+        options.SINGLE_ROWS,
+        "all rows go down a tree together, which gives their mean alone",
+    ),
+    Exclusion(
+        "paths, link",
+        options.PATH_METHOD,
+        options.LINKED_RESPONSE,
+        'the mean of predictions does not follow from that of leaf values (`response="raw"` is fine)',
+    ),
+    Exclusion(
+        "recursion, weights of means",
+        options.RECURSION,
+        options.WEIGHTS_OF_MEANS,
+        "it goes by the training rows that the trees know of, and by no others",
+    ),
+    Exclusion(
+        "single rows alone, weights of means",
+        options.SINGLE_ROWS_ALONE,
+        options.WEIGHTS_OF_MEANS,
+        "there is no mean to weigh",
+    ),
+    Exclusion(
+        "several maps, ax",
+        options.SEVERAL_MAPS,
+        options.DRAWN_AXES,
+        "every output has a map of its own (name one output, or leave `ax` out)",
+    ),
+    Exclusion(
+        "drawn rows, two features",
+        options.DRAWN_ROWS,
+        options.TWO_FEATURES,
+        "every row would be a map of its own",
+    ),
+    Exclusion(
+        "output map, one output per tree",
+        options.OUTPUT_MAP,
+        options.ONE_OUTPUT_PER_TREE,
+        "the values of its leaves have nothing to correlate with",
+    ),
+    Exclusion(
         "gain per output, unknown",
         options.GAIN_PER_OUTPUT,
         options.NO_GAIN_PER_OUTPUT,

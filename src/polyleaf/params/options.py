@@ -375,6 +375,39 @@ NO_TOP_K = Option("no `top_k`", lambda s: "top_k" not in s.asked)
 AS_LABELS = Option("`predict(as_labels=True)`", _is_asked("as_labels"), "as_labels=True")
 VERSUS = Option("`versus` of a drawn row", _is_asked("versus"), "versus")
 CHOSEN_OUTPUTS = Option("`outputs`", _is_asked("outputs"))
+PATH_METHOD = Option(
+    '`partial_dependence(method="paths")`, `"recursion"`',
+    lambda s: not s.asked.isdisjoint({"paths method", "recursion method"}),
+    lambda s: f'method="{"paths" if "paths method" in s.asked else "recursion"}"',
+)
+RECURSION = Option(
+    '`partial_dependence(method="recursion")`', _is_asked("recursion method"), 'method="recursion"'
+)
+SINGLE_ROWS = Option(
+    '`kind="individual"`, `kind="both"`', _is_asked("single rows"), 'kind="individual" and kind="both"'
+)
+SINGLE_ROWS_ALONE = Option(
+    '`partial_dependence(kind="individual")`', _is_asked("single rows alone"), 'kind="individual"'
+)
+LINKED_RESPONSE = Option(
+    '`response="prediction"` of classes, labels, several quantiles and objectives with a link',
+    _is_asked("link"),
+    'response="prediction" of this model, whose objective has a link',
+)
+WEIGHTS_OF_MEANS = Option("`sample_weight` of the means", _is_asked("weights of means"), "sample_weight")
+DRAWN_AXES = Option("`ax`", _is_asked("ax"), "ax")
+SEVERAL_MAPS = Option(
+    "`plot_partial_dependence` of two features and several outputs",
+    _is_asked("several maps"),
+    "a picture of two features and several outputs",
+)
+DRAWN_ROWS = Option(
+    '`plot_partial_dependence(kind="individual")`, `kind="both"`',
+    _is_asked("drawn rows"),
+    'a picture with kind="individual" or kind="both"',
+)
+TWO_FEATURES = Option("two features", _is_asked("two features"))
+OUTPUT_MAP = Option("`plot_output_map`", _is_asked("output map"))
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
     '`hessian="exact"`, sparse labels, trees of more than 1,024 outputs, a model file of an older version, '

@@ -71,7 +71,9 @@ class Situation:
         Whether a checkpoint is to be written; whether there is a model for each fold.
     asked : frozenset of str
         Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "stages", "rounds", "spread",
-        "versus", "outputs", "gain per output".
+        "versus", "outputs", "gain per output"; of partial dependence "paths method", "recursion method",
+        "single rows", "single rows alone", "link", "weights of means"; of pictures "ax", "several maps",
+        "drawn rows", "two features", "output map".
     frame_known, output_gains : bool
         Whether it is known of which library frames are; whether the gains of outputs are.
     words : mapping

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polyleaf.data.binned_table import check_has_values
 from polyleaf.data.inputs import FloatArray
 from polyleaf.explain.outputs import chosen_outputs
 from polyleaf.params.rules import Integer
 from polyleaf.plots.canvas import FONT_SIZE, axes_to_draw_on, check_axes
 from polyleaf.plots.colour_bar import add_colour_bar
-from polyleaf.plots.feature_values import check_has_values, feature_values
+from polyleaf.plots.feature_values import feature_values
 from polyleaf.plots.labels import short, short_names, write_names
 from polyleaf.plots.leading import leading
 from polyleaf.plots.models import names_of

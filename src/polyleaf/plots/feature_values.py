@@ -7,24 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.inputs import FloatArray
 from polyleaf.inspect.named_trees import NamedTrees
 from polyleaf.plots.labels import number, short
-
-
-def check_has_values(name: str, X: object) -> None:
-    """Check that a table has values to show.
-
-    Raises
-    ------
-    TypeError
-        For a BinnedTable, which has the codes of bins.
-    """
-    if isinstance(X, BinnedTable):
-        raise TypeError(
-            f"{name} must have the values of features; a BinnedTable has the codes of bins alone."
-        )
 
 
 def feature_values(model: Any, X: Any, features: Sequence[int]) -> FloatArray:

@@ -20,7 +20,7 @@ def leading(sizes: FloatArray, top: int) -> npt.NDArray[np.intp]:
     return some if len(some) > 0 else order
 
 
-def say_how_many(axes: Axes, n_drawn: int, n_features: int) -> None:
-    """Say in the title that some features are not in the picture."""
-    if n_drawn < n_features:
-        axes.set_title(f"{n_drawn} of {n_features} features", fontsize=10)
+def say_how_many(axes: Axes, n_drawn: int, n_there: int, what: str = "features") -> None:
+    """Say in the title that some features, or others, are not in the picture."""
+    if n_drawn < n_there:
+        axes.set_title(f"{n_drawn} of {n_there} {what}", fontsize=10)

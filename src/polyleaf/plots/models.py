@@ -1,9 +1,11 @@
-"""The fitted estimator that a picture is of, and its names."""
+"""The fitted estimator that a picture is of, its names, and what it says of rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from polyleaf.data.device_arrays import on_host
+from polyleaf.data.inputs import FloatArray
 from polyleaf.inspect.named_trees import NamedTrees
 from polyleaf.model.rounds import some_rounds
 
@@ -23,3 +25,14 @@ def names_of(model: Any) -> NamedTrees:
         raise TypeError(f"model must be a fitted estimator of polyleaf; got {said}.")
     model._check_is_fitted()
     return NamedTrees(some_rounds(model._fitted(), 0, model.best_iteration_ + 1))
+
+
+def rows_beside_targets(
+    model: Any, X: Any, y: Any, sample_weight: Any = None
+) -> tuple[FloatArray, Any, FloatArray | None]:
+    """Return raw scores of rows, coded targets, and weights that are 0 where one was not observed."""
+    raw, y, sample_weight = model._beside_targets(
+        on_host(X), y, sample_weight, lambda part: on_host(model._raw(part, None))
+    )
+    coded, weight = model._observed(y, sample_weight, len(raw))
+    return raw, coded, weight

@@ -11,6 +11,7 @@ from polyleaf.data.inputs import FloatArray
 # Okabe and Ito, without black and yellow (too pale for a line).
 CATEGORICAL = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINE_STYLES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D")
 FOR, AGAINST = "#B2182B", "#2166AC"  # the ends of DIVERGING: what adds, and what takes away
 SEQUENTIAL = "YlGnBu"
 DIVERGING = "RdBu_r"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polyleaf.data.binned_table import check_has_values
 from polyleaf.data.inputs import FloatArray
 from polyleaf.explain.clustering import clustered
 from polyleaf.explain.outputs import chosen_outputs
@@ -15,7 +16,7 @@ from polyleaf.params.rules import Integer
 from polyleaf.params.situation import Situation
 from polyleaf.plots.bars import draw_bars
 from polyleaf.plots.canvas import FONT_SIZE, check_axes
-from polyleaf.plots.feature_values import check_has_values, feature_values, said
+from polyleaf.plots.feature_values import feature_values, said
 from polyleaf.plots.heat_map import draw_heat_map
 from polyleaf.plots.labels import short, signed
 from polyleaf.plots.leading import leading
