@@ -19,7 +19,10 @@ from polyleaf.cli.main import _parser, main
 from polyleaf.params.table import parameters_of
 from polyleaf.report.settings import changed_parameters
 
-pytestmark = pytest.mark.cpu_only("words of the command line")
+pytestmark = [
+    pytest.mark.cpu_only("words of the command line"),
+    pytest.mark.other_threads("tables are read and written by threads of Arrow"),
+]
 
 ROWS = plant_rows()
 SMALL: dict[str, Any] = {"n_estimators": 6, "min_samples_leaf": 5, "categorical_features": ["plant"]}

@@ -19,7 +19,10 @@ from polyleaf.data import parquet_source
 
 pytest.importorskip("pyarrow")
 
-pytestmark = pytest.mark.cpu_only("files, words and exit codes; what is predicted is tested elsewhere")
+pytestmark = [
+    pytest.mark.cpu_only("files, words and exit codes; what is predicted is tested elsewhere"),
+    pytest.mark.other_threads("tables are read and written by threads of Arrow"),
+]
 
 ROWS = plant_rows()
 NEW = plant_rows(50, seed=2)

@@ -14,7 +14,10 @@ from polyleaf.cli.main import main
 
 pytest.importorskip("pyarrow")
 
-pytestmark = pytest.mark.cpu_only("files, words and exit codes; what a report says is tested elsewhere")
+pytestmark = [
+    pytest.mark.cpu_only("files, words and exit codes; what a report says is tested elsewhere"),
+    pytest.mark.other_threads("tables are read and written by threads of Arrow"),
+]
 
 ROWS = plant_rows()
 TEST = plant_rows(80, seed=2)

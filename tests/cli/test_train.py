@@ -21,7 +21,10 @@ from polyleaf.cli.main import main
 pl = pytest.importorskip("polars")
 pq = pytest.importorskip("pyarrow.parquet")
 
-pytestmark = pytest.mark.cpu_only("files, words and exit codes; what is trained is tested elsewhere")
+pytestmark = [
+    pytest.mark.cpu_only("files, words and exit codes; what is trained is tested elsewhere"),
+    pytest.mark.other_threads("tables are read and written by threads of Arrow"),
+]
 
 SMALL: dict[str, Any] = {"n_estimators": 6, "min_samples_leaf": 5}
 AS_OPTIONS = ["--param", "n_estimators=6", "--param", "min_samples_leaf=5"]
