@@ -12,6 +12,8 @@ from polyleaf.estimators.loading import load_model
 from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.inspect.leaf import Leaf, SplitCondition
+from polyleaf.tuning.trials import Trial, Trials, TuneResult
+from polyleaf.tuning.tune import tune
 
 __version__ = version("polyleaf")
 logging.getLogger("polyleaf").addHandler(logging.NullHandler())  # silent until an application says otherwise
@@ -25,8 +27,12 @@ __all__ = [
     "PolyleafMixed",
     "PolyleafRegressor",
     "SplitCondition",
+    "Trial",
+    "Trials",
+    "TuneResult",
     "__version__",
     "cv",
     "load_binned",
     "load_model",
+    "tune",
 ]
