@@ -32,6 +32,7 @@ PYTHON_ROOMS = (
     "training",
     "callbacks",
     "estimators",
+    "tuning",
     "dask",
     "plots",
     "paper",

@@ -1,4 +1,4 @@
-"""What to try next: near the best setting so far, and now and then anywhere."""
+"""What to try next: well-known changes, then settings near the best so far, and now and then any."""
 
 from __future__ import annotations
 
@@ -53,12 +53,17 @@ class Search:
         What is searched.
     seed : int
         Of all draws.
+    openings : sequence of dict
+        Changes of the best setting so far that are tried first, one after the other.
     """
 
-    def __init__(self, problem: Problem, space: Sequence[Dimension], seed: int) -> None:
+    def __init__(
+        self, problem: Problem, space: Sequence[Dimension], seed: int, openings: Sequence[Params] = ()
+    ) -> None:
         self._problem = problem
         self._space = list(space)
         self._seed = seed
+        self._openings = list(openings)
         self._rules = {name: row.rule for name, row in parameters_of(problem.kind).items()}
         self._seen: set[str] = set()
         self.start = Candidate((None,) * len(self._space), {}, problem)
@@ -83,18 +88,39 @@ class Search:
 
     def next(self, number: int, best: Candidate) -> Candidate | None:
         """Return the setting of trial `number`, from 1, that was not tried before; None: none was found."""
+        while self._openings:
+            places = self._opened(best.places, self._openings.pop(0))
+            found = self._new(places)
+            if found is not None:
+                return found
         rng = np.random.default_rng((self._seed, number))
         for _ in range(_MOST_DRAWS):
             places = self._drawn(rng) if number % _EVERY == 0 else self._near(best.places, number, rng)
-            try:
-                candidate = self._candidate(places)
-            except Refused:
-                continue
-            written = self._written(candidate)
-            if written not in self._seen:
-                self._seen.add(written)
-                return candidate
+            found = self._new(places)
+            if found is not None:
+                return found
         return None
+
+    def _new(self, places: Places) -> Candidate | None:
+        """Return a setting, unless it was tried before or does not go together."""
+        try:
+            candidate = self._candidate(places)
+        except Refused:
+            return None
+        written = self._written(candidate)
+        if written in self._seen:
+            return None
+        self._seen.add(written)
+        return candidate
+
+    def _opened(self, best: Places, change: Params) -> Places:
+        """Return places that are changed where a dimension has a place for all that it is to have."""
+        changed = []
+        for dimension, place in zip(self._space, best, strict=True):
+            wanted = {name: change[name] for name in dimension.names if name in change}
+            there = dimension.place_of(self._problem.params | wanted) if wanted else None
+            changed.append(place if there is None else there)
+        return tuple(changed)
 
     def _drawn(self, rng: np.random.Generator) -> Places:
         return tuple(rng.random(len(self._space)).tolist())
