@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from polyleaf.training.state import Callback, TrainingState
 
@@ -40,20 +40,20 @@ class Course:
         """Add a round; NaN is no score at all."""
         way = self.ways[-1] if self.ways else 0.0
         self.ways.append(way + learning_rate)
-        value = np.inf if np.isnan(value) else value
+        value = math.inf if math.isnan(value) else value
         if self.keeps_best and self.values:
             value = min(value, self.values[-1])
         self.values.append(value)
 
     def at(self, way: float) -> float:
         """Return how well it was at a point of the way; beyond the last round, as after that."""
-        passed = int(np.searchsorted(self.ways, way * (1 + 1e-9), side="right"))
-        return self.values[passed - 1] if passed > 0 else np.inf
+        passed = bisect_right(self.ways, way * (1 + 1e-9))
+        return self.values[passed - 1] if passed > 0 else math.inf
 
     @property
     def score(self) -> float:
         """How well it is now."""
-        return self.values[-1] if self.values else np.inf
+        return self.values[-1] if self.values else math.inf
 
     @property
     def way_to_score(self) -> float:

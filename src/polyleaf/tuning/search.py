@@ -1,4 +1,4 @@
-"""What to try next: well-known changes, then settings near the best so far, and now and then any."""
+"""What to try next: at first anything, then mostly what is near the best so far."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from polyleaf.params.combinations import Refused
 from polyleaf.params.table import parameters_of
 from polyleaf.tuning.dimensions import Dimension, Params
 
-# Every so many trials one is drawn from the whole space.
-_EVERY = 4
+# So many trials are drawn from the whole space before others are near the best, and one in so many later on.
+_AT_FIRST, _EVERY = 6, 3
 # How far trials go from the best one, as a share of the whole range: at first, in the end, and how soon.
 _FAR, _NEAR, _SHRINKS = 0.3, 0.1, 0.95
 # Draws after which there is nothing new to be found.
@@ -53,17 +53,12 @@ class Search:
         What is searched.
     seed : int
         Of all draws.
-    openings : sequence of dict
-        Changes of the best setting so far that are tried first, one after the other.
     """
 
-    def __init__(
-        self, problem: Problem, space: Sequence[Dimension], seed: int, openings: Sequence[Params] = ()
-    ) -> None:
+    def __init__(self, problem: Problem, space: Sequence[Dimension], seed: int) -> None:
         self._problem = problem
         self._space = list(space)
         self._seed = seed
-        self._openings = list(openings)
         self._rules = {name: row.rule for name, row in parameters_of(problem.kind).items()}
         self._seen: set[str] = set()
         self.start = Candidate((None,) * len(self._space), {}, problem)
@@ -88,14 +83,10 @@ class Search:
 
     def next(self, number: int, best: Candidate) -> Candidate | None:
         """Return the setting of trial `number`, from 1, that was not tried before; None: none was found."""
-        while self._openings:
-            places = self._opened(best.places, self._openings.pop(0))
-            found = self._new(places)
-            if found is not None:
-                return found
         rng = np.random.default_rng((self._seed, number))
+        anywhere = number <= _AT_FIRST or number % _EVERY == 0
         for _ in range(_MOST_DRAWS):
-            places = self._drawn(rng) if number % _EVERY == 0 else self._near(best.places, number, rng)
+            places = self._drawn(rng) if anywhere else self._near(best.places, number, rng)
             found = self._new(places)
             if found is not None:
                 return found
@@ -112,15 +103,6 @@ class Search:
             return None
         self._seen.add(written)
         return candidate
-
-    def _opened(self, best: Places, change: Params) -> Places:
-        """Return places that are changed where a dimension has a place for all that it is to have."""
-        changed = []
-        for dimension, place in zip(self._space, best, strict=True):
-            wanted = {name: change[name] for name in dimension.names if name in change}
-            there = dimension.place_of(self._problem.params | wanted) if wanted else None
-            changed.append(place if there is None else there)
-        return tuple(changed)
 
     def _drawn(self, rng: np.random.Generator) -> Places:
         return tuple(rng.random(len(self._space)).tolist())

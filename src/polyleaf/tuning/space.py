@@ -14,7 +14,7 @@ from polyleaf.params.rules import Rule
 from polyleaf.params.table import EstimatorKind, Parameter, parameters_of
 from polyleaf.params.validation import unknown_parameter
 from polyleaf.params.wording import shown
-from polyleaf.tuning.dimensions import Dimension, Drawn, Params, Range, Values
+from polyleaf.tuning.dimensions import Dimension, Drawn, Range, Values
 
 # Parameters that no search changes, by the reason why.
 _BINS = "all trials share one binned table"
@@ -38,17 +38,6 @@ _FORMS = (
 _LOOKED_AT = np.linspace(0.001, 0.999, 33)
 # Outputs up to which a tree for each of them is tried: a round then costs as many times more.
 _MOST_SEPARATE = 16
-# What is worth a try on any table, most often of use first: each is tried on top of what was of use before.
-OPENINGS: tuple[Params, ...] = (
-    {"min_samples_leaf": 3},
-    {"subsample": 0.8, "colsample_bynode": 0.5, "colsample_bytree": 0.5},
-    {"sketch": "random_projection", "sketch_size": 1},
-    {"max_depth": 4},
-    {"learning_rate": 0.05},
-    {"multi_strategy": "one_output_per_tree"},
-    {"softmax_curvature": "abs(p-y)"},
-    {"reg_lambda": 10.0},
-)
 
 
 def asked_space(space: object, kind: EstimatorKind) -> list[Dimension]:

@@ -32,7 +32,7 @@ from polyleaf.training.loop import Beginning, train
 from polyleaf.tuning.clock import Clock
 from polyleaf.tuning.progress import SearchProgress
 from polyleaf.tuning.search import Search
-from polyleaf.tuning.space import OPENINGS, asked_space, usual_space
+from polyleaf.tuning.space import asked_space, usual_space
 from polyleaf.tuning.trial_loop import Found, searched
 from polyleaf.tuning.trials import TuneResult
 from polyleaf.tuning.validation import Validation
@@ -56,8 +56,8 @@ def tune(
     """Search for better parameters within a budget, and train on all rows with the best.
 
     The first trial is the estimator as it is given, so that the result is never worse on the rows that are
-    measured. Then come changes that often help, one after the other (without `space`), then others of some
-    parameters of the best trial so far; every fourth one draws all of them.
+    measured. Six others draw all that is searched; then most trials change some parameters of the best one so
+    far, and one in three goes on drawing.
     The table is binned once. A trial that falls far behind the best one, at the same sum of learning rates,
     is given up.
 
@@ -155,11 +155,8 @@ def tune(
         watched = _watched(problem, metric)
         if patience is not None:
             callbacks[0] = EarlyStopping(patience, metric=watched)
-        seed = seed_of(random_state)
-        if dimensions is None:
-            search = Search(problem, usual_space(problem), seed, OPENINGS)
-        else:
-            search = Search(problem, dimensions, seed)
+        wanted = usual_space(problem) if dimensions is None else dimensions
+        search = Search(problem, wanted, seed_of(random_state))
         search.check()
         if cv is None:
             numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
