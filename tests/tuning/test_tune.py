@@ -31,6 +31,7 @@ Y = np.column_stack([X[:, 0] * X[:, 1], np.sin(3 * X[:, 2]), X[:, 3]]) + 0.2 * R
 CLASSES = np.array(["a", "b", "c"])[np.digitize(Y[:, 0] + Y[:, 1], [-0.5, 0.5])]
 LABELS = (Y > 0).astype(int)
 SMALL = {"n_estimators": 12, "learning_rate": 0.3, "n_jobs": 1}
+PAIR = [(np.arange(300), np.arange(300, N))]  # less work than folds
 SPACE = {"max_depth": (1, 6), "min_samples_leaf": (1, 40, "log"), "reg_lambda": (0.1, 10.0, "log")}
 
 
@@ -92,10 +93,10 @@ def test_the_best_is_the_fit_of_its_parameters_on_all_rows(name: str, tmp_path: 
 def test_mixed_targets() -> None:
     x, y = mixed_rows(n=300)
     estimator = PolyleafMixed(MIXED, **SMALL)
-    result = tune(estimator, x, y, n_trials=4)
+    result = tune(estimator, x, y, n_trials=2, cv=2)
     assert result.metric == "loss"
     assert "softmax_curvature" in result.trials[0].params
-    named = tune(estimator, x, y, n_trials=4, metric="height/rmse")
+    named = tune(estimator, x, y, n_trials=4, metric="height/rmse", cv=2)
     assert named.metric == "height/rmse"
     assert named.best_score == min(one.score for one in named.trials if one.status == "done")
     with pytest.raises(
@@ -118,7 +119,8 @@ def test_every_kind_of_table_gives_the_same_trials() -> None:
     for name, (table, y) in tables.items():
         result = tune(regressor(), table, y, n_trials=3)
         assert table_of(result) == table_of(plain), name
-        assert np.array_equal(result.best_estimator.predict(X), plain.best_estimator.predict(X)), name
+        rows = frame if name == "frame" else X
+        assert np.array_equal(result.best_estimator.predict(rows), plain.best_estimator.predict(X)), name
 
 
 def test_categories() -> None:
@@ -150,15 +152,15 @@ def test_what_the_user_has_set_stays() -> None:
 
 def test_trials_hang_on_the_seed_alone() -> None:
     estimator = regressor(early_stopping_rounds=4)
-    one = tune(estimator, X, Y, n_trials=8)
-    assert table_of(one) == table_of(tune(estimator, X, Y, n_trials=8, seconds=1e6))
-    assert table_of(one) == table_of(tune(clone(estimator).set_params(n_jobs=2), X, Y, n_trials=8))
-    assert table_of(one) != table_of(tune(estimator, X, Y, n_trials=8, random_state=1))
-    assert table_of(tune(estimator, X, Y, n_trials=5)) == table_of(one)[:5]
+    one = tune(estimator, X, Y, cv=PAIR, n_trials=8)
+    assert table_of(one) == table_of(tune(estimator, X, Y, cv=PAIR, n_trials=8, seconds=1e6))
+    assert table_of(one) == table_of(tune(clone(estimator).set_params(n_jobs=2), X, Y, cv=PAIR, n_trials=8))
+    assert table_of(one) != table_of(tune(estimator, X, Y, cv=PAIR, n_trials=8, random_state=1))
+    assert table_of(tune(estimator, X, Y, cv=PAIR, n_trials=5)) == table_of(one)[:5]
 
 
 def test_more_trials_are_never_worse() -> None:
-    scores = [tune(regressor(), X, Y, n_trials=n).best_score for n in (1, 4, 12)]
+    scores = [tune(regressor(), X, Y, n_trials=n, cv=PAIR).best_score for n in (1, 4, 12)]
     assert scores == sorted(scores, reverse=True)
     assert scores[-1] < scores[0]
 
@@ -233,19 +235,18 @@ def test_hopeless_trials_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     from polyleaf.tuning.course import Course
 
     space = {"max_depth": (1, 6), "reg_lambda": (0.1, 10000.0, "log"), "min_samples_leaf": (1, 150, "log")}
-    estimator = regressor(n_estimators=60)
-    pruned = tune(estimator, X, Y, n_trials=20, space=space)
-    by_status = {
-        status: [one for one in pruned.trials if one.status == status] for status in ("done", "pruned")
-    }
-    assert by_status["done"]
-    assert len(by_status["pruned"]) >= 4
-    assert all(5 <= len(one.curve) < 60 for one in by_status["pruned"])
+
+    def search() -> TuneResult:
+        return tune(regressor(n_estimators=60), X, Y, n_trials=15, space=space, cv=PAIR)
+
+    result = search()
+    pruned = [one for one in result.trials if one.status == "pruned"]
+    assert len(pruned) >= 4
+    assert all(5 <= len(one.curve) < 60 for one in pruned)
+    assert all(len(one.curve) == 60 for one in result.trials if one.status == "done")
+    assert result.trials[result.best_trial].status == "done"
     monkeypatch.setattr(Course, "is_hopeless", lambda self, best: False)
-    whole = tune(estimator, X, Y, n_trials=20, space=space)
-    assert all(len(one.curve) == 60 for one in whole.trials)
-    assert whole.best_params == pruned.best_params
-    assert whole.best_score == pruned.best_score
+    assert all(one.status == "done" and len(one.curve) == 60 for one in search().trials)
 
 
 # --- folds, weights, groups --------------------------------------------------------------------------------
@@ -277,10 +278,11 @@ def test_a_number_of_folds_and_groups() -> None:
 
 
 def test_one_pair_of_training_and_other_rows() -> None:
-    pair = [(np.arange(300), np.arange(300, N))]
-    result = tune(regressor(), X, Y, n_trials=2, cv=pair)
-    assert len(result.trials) == 2
-    assert result.best_estimator.n_estimators_ == SMALL["n_estimators"]
+    result = tune(regressor(), X, Y, n_trials=2, cv=PAIR)
+    model = regressor().fit(X[:300], Y[:300], eval_set=(X[300:], Y[300:]))
+    # Cut points are those of all rows.
+    assert result.trials[0].score == pytest.approx(model.best_score_["validation_0"]["rmse"], rel=0.1)
+    assert np.array_equal(result.trials[0].curve, cv(regressor(), X, Y, cv=PAIR).mean["rmse"])
 
 
 # --- callbacks and Ctrl-C ----------------------------------------------------------------------------------
@@ -397,7 +399,7 @@ def test_callbacks_of_the_estimator_are_called_in_all_trials() -> None:
 
 
 def test_the_result_prints_as_a_table() -> None:
-    result = tune(regressor(), X, Y, n_trials=30, space=SPACE)
+    result = tune(regressor(), X, Y, n_trials=30, space=SPACE, cv=PAIR)
     head, columns, *rows = repr(result).splitlines()
     assert head.startswith("30 trials in ")
     assert columns.split() == ["trial", "rmse", "rounds", "status", *SPACE]
