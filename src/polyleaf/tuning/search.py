@@ -62,7 +62,7 @@ class Search:
         self._rules = {name: row.rule for name, row in parameters_of(problem.kind).items()}
         self._seen: set[str] = set()
         self.start = Candidate((None,) * len(self._space), {}, problem)
-        self._seen.add(self._written(self.start))
+        self._seen.add(self._written(problem.params))
 
     @property
     def names(self) -> list[str]:
@@ -94,12 +94,13 @@ class Search:
 
     def _new(self, places: Places) -> Candidate | None:
         """Return a setting, unless it was tried before or does not go together."""
+        params = self._problem.params | self._params_at(places)
+        written = self._written(params)
+        if written in self._seen:
+            return None
         try:
             candidate = self._candidate(places)
         except Refused:
-            return None
-        written = self._written(candidate)
-        if written in self._seen:
             return None
         self._seen.add(written)
         return candidate
@@ -130,14 +131,18 @@ class Search:
         return 2 - there if 1 < there < 2 else there if there < 1 else other
 
     def _candidate(self, places: Places) -> Candidate:
+        params = self._params_at(places)
+        return Candidate(places, params, self._problem.with_params(self._problem.params | params))
+
+    def _params_at(self, places: Places) -> Params:
         params: Params = {}
         for dimension, place in zip(self._space, places, strict=True):
             if place is not None:
                 params |= dimension.at(place)
         for name, value in params.items():  # of a distribution not all values were looked at before
             self._rules[name].check(f"space[{name!r}]", value)
-        return Candidate(places, params, self._problem.with_params(self._problem.params | params))
+        return params
 
-    def _written(self, candidate: Candidate) -> str:
-        """Return its values as text, the same for the same values."""
-        return repr([(name, candidate.problem.params[name]) for name in self.names])
+    def _written(self, params: Params) -> str:
+        """Return the values of what is searched as text, the same for the same values."""
+        return repr([(name, params[name]) for name in self.names])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.cross_validation import folds_of
 from polyleaf.estimators.fit import patience_of
 from polyleaf.estimators.held_out import HeldOut
-from polyleaf.estimators.parts import weights_of
+from polyleaf.estimators.parts import Indices, weights_of
 from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Integer, Real, Seed, Verbosity
@@ -28,13 +28,13 @@ from polyleaf.params.situation import Situation
 from polyleaf.params.validation import validate_params
 from polyleaf.params.wording import shown
 from polyleaf.training.callbacks import CallbackError, Checkpoint, EarlyStopping, all_callbacks
-from polyleaf.training.loop import Beginning, train
 from polyleaf.tuning.clock import Clock
+from polyleaf.tuning.dimensions import Dimension
 from polyleaf.tuning.progress import SearchProgress
 from polyleaf.tuning.search import Search
 from polyleaf.tuning.space import asked_space, usual_space
-from polyleaf.tuning.trial_loop import Found, searched
-from polyleaf.tuning.trials import TuneResult
+from polyleaf.tuning.trial_loop import End, Found, searched
+from polyleaf.tuning.trials import Trial, Trials, TuneResult
 from polyleaf.tuning.validation import Validation
 
 
@@ -127,11 +127,8 @@ def tune(
     Verbosity().check("verbose", verbose)
     params = _params(estimator, metric)
     dimensions = None if space is None else asked_space(space, estimator._kind)
-    given_callbacks = params["callbacks"] or ()
-    n_stopping = sum(isinstance(one, EarlyStopping) for one in given_callbacks)
-    patience = patience_of(params, n_stopping)
-    callbacks = all_callbacks(given_callbacks, patience, 0)
     streamed = source_kind(X) is not None
+    callbacks = params["callbacks"] or ()
     check(
         Situation(
             params,
@@ -139,7 +136,7 @@ def tune(
             table="stream" if streamed else None,
             cross_validation=cv is not None,
             tuning=True,
-            checkpoint=any(isinstance(one, Checkpoint) for one in given_callbacks),
+            checkpoint=any(isinstance(one, Checkpoint) for one in callbacks),
         )
     )
     if params["device"] == "cuda":
@@ -149,53 +146,111 @@ def tune(
     X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
     if y is None and not isinstance(X, BinnedTable) and source_kind(X) != "batches":
         raise TypeError("tune() needs y: only a BinnedTable and batches bring it along.")
-    given = estimator._targets(params).naming_columns(training_rows(X, y, sample_weight))
-    with opened(given, params["categorical_features"]) as given:
+    rows = _Rows(X, y, sample_weight, groups, cv)
+    asked = _Asked(dimensions, metric, n_trials, seed_of(random_state), int(verbose))
+    outcome = _searched(estimator, params, rows, asked, clock)
+    if outcome.end == "interrupt":
+        warnings.warn(
+            f"tune() was interrupted: the best of {len(outcome.trials)} trials is trained on all rows "
+            "(Ctrl-C once more: it is not).",
+            UserWarning,
+            stacklevel=2,
+        )
+    # Nothing is kept of the rows that were read: this is a fit as any other.
+    best_estimator = clone(estimator).set_params(**outcome.best_params)
+    try:
+        best_estimator.fit(X, y, sample_weight)
+        refitted = True
+    except KeyboardInterrupt:
+        best_estimator, refitted = clone(best_estimator), False
+    return TuneResult(
+        best_estimator,
+        outcome.best_params,
+        outcome.best.score,
+        outcome.metric,
+        outcome.trials,
+        outcome.best.number,
+        clock.elapsed,
+        outcome.end,
+        refitted,
+    )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows as the user gave them, and how they are taken apart."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    groups: Any
+    cv: Any
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be searched (None: the usual), by which metric, how often, how drawn, how loud."""
+
+    space: list[Dimension] | None
+    metric: Any
+    n_trials: int | None
+    seed: int
+    verbose: int
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a search leaves behind."""
+
+    trials: Trials
+    best: Trial
+    best_params: dict[str, Any]
+    metric: str
+    end: End
+
+
+def _searched(
+    estimator: BasePolyleaf, params: dict[str, Any], rows: _Rows, asked: _Asked, clock: Clock
+) -> _Outcome:
+    """Read and bin the rows, and try one setting after the other."""
+    given_callbacks = params["callbacks"] or ()
+    n_stopping = sum(isinstance(one, EarlyStopping) for one in given_callbacks)
+    patience = patience_of(params, n_stopping)
+    callbacks = all_callbacks(given_callbacks, patience, 0)
+    given = training_rows(rows.X, rows.y, rows.sample_weight)
+    with opened(estimator._targets(params).naming_columns(given), params["categorical_features"]) as given:
         problem = read_problem(estimator, params, given, holds_out=True)
-        watched = _watched(problem, metric)
+        watched = _watched(problem, asked.metric)
         if patience is not None:
             callbacks[0] = EarlyStopping(patience, metric=watched)
-        wanted = usual_space(problem) if dimensions is None else dimensions
-        search = Search(problem, wanted, seed_of(random_state))
+        space = usual_space(problem) if asked.space is None else asked.space
+        search = Search(problem, space, asked.seed)
         search.check()
-        if cv is None:
-            numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
-            held_out = HeldOut(problem, numbers, float(params["validation_fraction"]), several=True)
-            matrix, folds = held_out.matrix, held_out.folds()
-            if not folds:
-                raise ValueError("no rows can be held out to measure: X has too few different rows; pass cv.")
-        else:
-            folds = folds_of(problem, cv, X, y, groups)
-            matrix = bin_data(problem.data, problem.settings)
+        matrix, folds = _binned(problem, rows)
         validation = Validation(matrix, folds, callbacks, watched, clock)
-        progress = SearchProgress(int(verbose), n_trials, watched)
+        progress = SearchProgress(asked.verbose, asked.n_trials, watched)
         try:
-            found = searched(search, validation, n_trials, progress)
+            found = searched(search, validation, asked.n_trials, progress)
         except CallbackError as failed:
             raise failed.error from None
         finally:
             progress.close()
-        best_params = _best_params(found, validation, estimator, params)
-        best_estimator = clone(estimator).set_params(**best_params)
-        if found.end == "interrupt":
-            warnings.warn(
-                f"tune() was interrupted: the best of {len(found.tried)} trials is trained on all rows "
-                "(Ctrl-C once more: it is not).",
-                UserWarning,
-                stacklevel=2,
-            )
-        refitted = _refit(best_estimator, found.best.candidate.problem, matrix)
-    return TuneResult(
-        best_estimator,
-        best_params,
-        found.best.trial.score,
-        watched,
-        found.trials(watched),
-        found.best.trial.number,
-        clock.elapsed,
-        found.end,
-        refitted,
-    )
+    best_params = _best_params(found, validation, estimator, params)
+    return _Outcome(found.trials(watched), found.best.trial, best_params, watched, found.end)
+
+
+def _binned(problem: Problem, rows: _Rows) -> tuple[BinnedMatrix, list[tuple[Indices, Indices]]]:
+    """Return all rows as bins, and which of them are trained on and measured."""
+    if rows.cv is not None:
+        folds = folds_of(problem, rows.cv, rows.X, rows.y, rows.groups)
+        return bin_data(problem.data, problem.settings), folds
+    groups = rows.groups
+    numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
+    held_out = HeldOut(problem, numbers, float(problem.params["validation_fraction"]), several=True)
+    folds = held_out.folds()
+    if not folds:
+        raise ValueError("no rows can be held out to measure: X has too few different rows; pass cv.")
+    return held_out.matrix, folds
 
 
 def _check_budget(n_trials: object, seconds: object) -> None:
@@ -248,27 +303,3 @@ def _best_params(
         if any(isinstance(one, EarlyStopping) for one in given):
             best["callbacks"] = [one for one in given if not isinstance(one, EarlyStopping)]
     return best
-
-
-def _refit(estimator: BasePolyleaf, problem: Problem, matrix: BinnedMatrix) -> bool:
-    """Train on all rows, and return whether that was done; False: Ctrl-C was pressed."""
-    params = problem.params | {"n_estimators": estimator.n_estimators}
-    problem = replace(
-        problem, params=params, settings=replace(problem.settings, n_estimators=int(estimator.n_estimators))
-    )
-    result = train(
-        problem.data,
-        [],
-        problem.loss,
-        problem.metrics,
-        problem.settings,
-        [one for one in params["callbacks"] or () if not isinstance(one, EarlyStopping)],
-        Beginning(None, matrix),
-    )
-    if isinstance(result.error, KeyboardInterrupt):
-        return False
-    if result.error is not None:
-        raise result.error
-    estimator._take(problem.fitted(result))
-    estimator._seed = problem.settings.seed
-    return True
