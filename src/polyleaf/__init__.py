@@ -13,6 +13,8 @@ from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.explain.partial_dependence import PartialDependence
 from polyleaf.inspect.leaf import Leaf, SplitCondition
+from polyleaf.tuning.trials import Trial, Trials, TuneResult
+from polyleaf.tuning.tune import tune
 
 __version__ = version("polyleaf")
 logging.getLogger("polyleaf").addHandler(logging.NullHandler())  # silent until an application says otherwise
@@ -27,8 +29,12 @@ __all__ = [
     "PolyleafMixed",
     "PolyleafRegressor",
     "SplitCondition",
+    "Trial",
+    "Trials",
+    "TuneResult",
     "__version__",
     "cv",
     "load_binned",
     "load_model",
+    "tune",
 ]

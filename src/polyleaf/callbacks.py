@@ -13,6 +13,7 @@ with the rounds done.
 """
 
 from polyleaf.training.callbacks import Checkpoint, EarlyStopping, LearningRateSchedule, TimeLimit
+from polyleaf.training.optuna_pruning import OptunaPruning
 from polyleaf.training.progress import EvaluationLog, ProgressBar
 from polyleaf.training.state import Callback, TrainingState
 
@@ -22,6 +23,7 @@ __all__ = [
     "EarlyStopping",
     "EvaluationLog",
     "LearningRateSchedule",
+    "OptunaPruning",
     "ProgressBar",
     "TimeLimit",
     "TrainingState",

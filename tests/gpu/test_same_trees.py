@@ -14,7 +14,7 @@ import polyleaf.gpu.grower
 import polyleaf.gpu.histograms
 from growing import settings, task
 from least_memory import least_memory
-from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, load_model
+from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, load_model, tune
 from polyleaf._core import GrowSettings
 from polyleaf.callbacks import Checkpoint
 from polyleaf.data.binning import bin_table
@@ -529,6 +529,19 @@ def test_cross_validation() -> None:
     np.testing.assert_array_equal(results[0].folds["rmse"], results[1].folds["rmse"])
     for gpu, cpu in zip(results[0].models, results[1].models, strict=True):
         assert_same_forest(gpu, cpu)
+
+
+def test_a_search_tries_the_same() -> None:
+    """Without `space` a GPU draws features by tree, as it cannot by node."""
+    space = {"max_depth": (2, 5), "colsample_bytree": (0.5, 1.0), "reg_lambda": (0.1, 10.0, "log")}
+    results = [
+        tune(R(n_estimators=4, device=device, n_jobs=1), GAPS, SCORES, n_trials=4, space=space)
+        for device in ("cuda", "cpu")
+    ]
+    assert [one.params for one in results[0].trials] == [one.params for one in results[1].trials]
+    assert_same_forest(*(result.best_estimator for result in results))
+    usual = tune(R(n_estimators=4, device="cuda"), GAPS, SCORES, n_trials=2)
+    assert "colsample_bytree" in usual.trials[0].params
 
 
 def test_the_file_is_the_same(tmp_path: Any) -> None:

@@ -449,7 +449,7 @@ def _arguments() -> set[str]:
     """Return the arguments of all that is public."""
     estimators = [polyleaf.PolyleafClassifier, polyleaf.PolyleafRegressor, polyleaf.PolyleafMixed]
     estimators += [getattr(on_dask, name) for name in on_dask.__all__]
-    functions: list[Any] = [polyleaf.cv, polyleaf.load_model, polyleaf.ConformalIntervals]
+    functions: list[Any] = [polyleaf.cv, polyleaf.tune, polyleaf.load_model, polyleaf.ConformalIntervals]
     functions += [getattr(room, name) for room in (callbacks, metrics, plots) for name in room.__all__]
     functions += [
         method

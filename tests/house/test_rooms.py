@@ -33,6 +33,7 @@ PYTHON_ROOMS = (
     "training",
     "callbacks",
     "estimators",
+    "tuning",
     "dask",
     "plots",
     "paper",

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv
+from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, tune
 from polyleaf.callbacks import Checkpoint, EarlyStopping
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.inputs import table_numbers
@@ -198,6 +198,9 @@ REFUSED: dict[str, Callable[[], object]] = {
         BinnedTable.make(X, X[:, 1] > 0.3)
     ),
     "Checkpoint, cv": lambda: cv(PolyleafRegressor(callbacks=[Checkpoint("file")]), X, TARGETS),
+    "Checkpoint, tune": lambda: tune(
+        PolyleafRegressor(callbacks=[Checkpoint("file")]), X, TARGETS, n_trials=1
+    ),
     "no max_depth, no max_leaves": regressor(max_depth=None),
     "cuda, sparse leaves": regressor(device="cuda", sparse_leaves=2),
     "cuda, sparse labels": sparse_labels(device="cuda"),

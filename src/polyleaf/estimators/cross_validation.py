@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.validation import _num_samples
 
@@ -22,7 +22,7 @@ from polyleaf.data.sources import source_kind
 from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.fit import patience_of
 from polyleaf.estimators.parts import Indices, run_of_part, weights_of
-from polyleaf.estimators.problem import check_measured, read_problem, training_rows
+from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
 from polyleaf.params import wording
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Boolean
@@ -201,17 +201,7 @@ def cv(
     with problem.names.used():
         own = replace(data, weights=weights_of(problem, problem.own_weight))
         check_measured(measured, own, problem.coding.words("y"))
-    if isinstance(X, BinnedTable):  # splitters count rows, and look at y
-        y, X = X.y if y is None else y, range(X.shape[0])
-    if isinstance(cv, int | np.integer):
-        seed = settings.seed if shuffle else None
-        cv = _splitter(cv, y, groups, seed, is_classifier(estimator))
-    folds = _read_folds(cv, X, y, groups, _num_samples(X))
-    folds = [(_among(train, problem.kept), _among(test, problem.kept)) for train, test in folds]
-    for i, fold in enumerate(folds):
-        for name, part in zip(("train", "test"), fold, strict=True):
-            if len(part) == 0:
-                raise ValueError(f"cv: fold {i} has no {name} rows (rows of weight 0 do not count).")
+    folds = folds_of(problem, cv, X, y, groups, shuffle=shuffle)
 
     def make_runs() -> Iterator[Run]:
         matrix = bin_data(data, settings)
@@ -252,6 +242,39 @@ def cv(
         best_round=best,
         models=models,
     )
+
+
+def folds_of(
+    problem: Problem, cv: Any, X: Any, y: Any, groups: Any, *, shuffle: bool = True
+) -> list[tuple[Indices, Indices]]:
+    """Return the training and test rows of each fold, as numbers of the rows of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows.
+    cv, X, y, groups, shuffle
+        As :func:`cv` takes them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Where they are no folds, or one is empty.
+    """
+    if isinstance(X, BinnedTable):  # splitters count rows, and look at y
+        y, X = X.y if y is None else y, range(X.shape[0])
+    if isinstance(cv, int | np.integer):
+        seed = problem.settings.seed if shuffle else None
+        cv = _splitter(cv, y, groups, seed, problem.kind == "classifier")
+    folds = [
+        (_among(train, problem.kept), _among(test, problem.kept))
+        for train, test in _read_folds(cv, X, y, groups, _num_samples(X))
+    ]
+    for i, fold in enumerate(folds):
+        for name, part in zip(("train", "test"), fold, strict=True):
+            if len(part) == 0:
+                raise ValueError(f"cv: fold {i} has no {name} rows (rows of weight 0 do not count).")
+    return folds
 
 
 def _best(means: FloatArray, greater_is_better: bool) -> int:

@@ -98,12 +98,16 @@ class HeldOut:
         ValueError
             When there is nothing to learn from the rows that are left.
         """
-        every = np.arange(self._problem.data.n_rows)
         called = "y of the rows that are not held out"
         return [
-            run_of_part(self._problem, self.matrix, np.delete(every, test), test, HELD_OUT, called, initial)
-            for test in self._tests
+            run_of_part(self._problem, self.matrix, train, test, HELD_OUT, called, initial)
+            for train, test in self.folds()
         ]
+
+    def folds(self) -> list[tuple[Indices, Indices]]:
+        """Return the rows that are trained on and those that are not, for each set of held-out rows."""
+        every = np.arange(self._problem.data.n_rows)
+        return [(np.delete(every, test), test) for test in self._tests]
 
 
 @dataclass(frozen=True)

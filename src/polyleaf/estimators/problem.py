@@ -142,6 +142,12 @@ class RowReader:
         count = self._estimator.n_features_in_
         return Features(count, None if names is None else tuple(names), self.categories)
 
+    def with_params(self, params: Mapping[str, Any]) -> RowReader:
+        """Return a reader of the same rows for an estimator with other parameters."""
+        other = copy.copy(self)
+        other.targets = type(self.targets)(params)
+        return other
+
     def _learn_categories(self, table: Table, kept: Mask | None, start: Start | None) -> Categories:
         """Return the categories of the table of ``fit``, or those of the model to go on from."""
         if table.kind == "binned":
@@ -206,6 +212,27 @@ class Problem:
             check_measured(self.metrics, data, words)
         return data
 
+    def with_params(self, params: dict[str, Any]) -> Problem:
+        """Return the same rows with other parameters: nothing is read again, and the seed stays the same.
+
+        What rows are read, coded, weighed and binned by must be as it was, and so must the objective.
+
+        Parameters
+        ----------
+        params : dict
+            All parameters, checked one by one already.
+
+        Raises
+        ------
+        ValueError
+            When they do not go together, or not with the rows.
+        """
+        reader, data = self.reader.with_params(params), self.data
+        shards = data.shard is not None
+        loss, settings = _settled(params, reader, self.coding, self.settings.seed, data.X, data.y, shards)
+        metrics = reader.targets.make_metrics(self.coding, loss, data)
+        return replace(self, params=params, reader=reader, loss=loss, metrics=metrics, settings=settings)
+
     def fitted(self, result: TrainingResult) -> FittedModel:
         """Return the model that the rounds of a run are."""
         features = self.reader.features()
@@ -261,28 +288,8 @@ def read_problem(
     target = targets.take_apart(given.y, given.y_name)
     rows = reader.read(given, target, reset=True, start=start)
     coding = _coding(targets, target, rows, start)
-    loss = targets.make_loss(coding)
-    features = reader.features()
-    check_extent(features.count, coding.n_outputs)
-    interaction = interaction_groups(params["interaction_constraints"], features.count, features.names)
-    check(
-        Situation(
-            params,
-            device=params["device"],
-            kind=coding.kind,
-            loss=loss.name,
-            n_outputs=coding.n_outputs,
-            leaf_quantiles=loss.leaf_levels is not None,
-            sparse_labels=scipy.sparse.issparse(rows.y),
-            categorical=bool(features.categories),
-            interaction=interaction is not None,
-            shards=given.pieces is not None,
-            table="sparse" if given.pieces is not None and scipy.sparse.issparse(rows.X) else None,
-        )
-    )
-    settings = make_settings(params, coding, loss.name, features, interaction, seed)
-    targets.check_signs(settings.monotone, loss)
-    _check_signs_of_categories(settings.monotone, features, params)
+    shards = given.pieces is not None
+    loss, settings = _settled(params, reader, coding, seed, rows.X, rows.y, shards)
     codes = coding.encode(rows.y)
     weight = apply_class_weight(params.get("class_weight"), codes, coding, rows.weight)
     shard = None if given.pieces is None else given.pieces.shard(rows.kept)
@@ -295,7 +302,7 @@ def read_problem(
     if isinstance(data.X, StreamedTable):
         _plan_memory(data.X, data, loss, settings, given.X_name, holds_out)
     if start is not None:
-        start.check_run(data, targets.saved_loss(loss), params, settings, features.names)
+        start.check_run(data, targets.saved_loss(loss), params, settings, reader.features().names)
         settings = start.continued(settings)
     return Problem(
         kind=estimator._kind,
@@ -310,6 +317,41 @@ def read_problem(
         names=rows.names,
         own_weight=rows.weight,
     )
+
+
+def _settled(
+    params: dict[str, Any],
+    reader: RowReader,
+    coding: TargetCoding,
+    seed: int | None,
+    X: FeatureTable,
+    y: Any,
+    shards: bool,
+) -> tuple[Loss, Settings]:
+    """Return the loss and the settings of parameters that go together, and with the rows."""
+    targets, features = reader.targets, reader.features()
+    loss = targets.make_loss(coding)
+    check_extent(features.count, coding.n_outputs)
+    interaction = interaction_groups(params["interaction_constraints"], features.count, features.names)
+    check(
+        Situation(
+            params,
+            device=params["device"],
+            kind=coding.kind,
+            loss=loss.name,
+            n_outputs=coding.n_outputs,
+            leaf_quantiles=loss.leaf_levels is not None,
+            sparse_labels=scipy.sparse.issparse(y),
+            categorical=bool(features.categories),
+            interaction=interaction is not None,
+            shards=shards,
+            table="sparse" if shards and scipy.sparse.issparse(X) else None,
+        )
+    )
+    settings = make_settings(params, coding, loss.name, features, interaction, seed)
+    targets.check_signs(settings.monotone, loss)
+    _check_signs_of_categories(settings.monotone, features, params)
+    return loss, settings
 
 
 def _coding(targets: Targets, target: TargetInput, rows: Rows, start: Start | None) -> TargetCoding:

@@ -494,6 +494,7 @@ COMBINATIONS: tuple[Exclusion, ...] = (
     Exclusion(
         "Checkpoint, cv", options.CHECKPOINT, options.CROSS_VALIDATION, "there is no single model to save"
     ),
+    Exclusion("Checkpoint, tune", options.CHECKPOINT, options.TUNING, "there is no single model to save"),
     Exclusion(
         "no max_depth, no max_leaves",
         options.NO_MAX_DEPTH,

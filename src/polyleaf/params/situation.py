@@ -67,8 +67,9 @@ class Situation:
         All that asks for trees to go on from.
     first_score : bool
         Whether the model to go on from has a base score other than 0.
-    checkpoint, cross_validation : bool
-        Whether a checkpoint is to be written; whether there is a model for each fold.
+    checkpoint, cross_validation, tuning : bool
+        Whether a checkpoint is to be written; whether there is a model for each fold; whether parameters are
+        searched.
     asked : frozenset of str
         Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "stages", "rounds", "spread",
         "versus", "outputs", "gain per output"; of partial dependence "paths method", "recursion method",
@@ -111,6 +112,7 @@ class Situation:
     first_score: bool = False
     checkpoint: bool = False
     cross_validation: bool = False
+    tuning: bool = False
     asked: frozenset[str] = frozenset()
     frame_known: bool = True
     output_gains: bool = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from polyleaf.files.written_file import checked_target, path_text
@@ -13,6 +13,7 @@ from polyleaf.params.rules import CALLBACK_METHODS, Integer, Real
 from polyleaf.params.situation import Situation
 from polyleaf.training.progress import EvaluationLog, ProgressBar
 from polyleaf.training.state import Callback, TrainingState
+from polyleaf.training.watched import known_name
 
 
 class EarlyStopping(Callback):
@@ -45,8 +46,8 @@ class EarlyStopping(Callback):
 
     def before_training(self, state: TrainingState) -> None:
         """Find what is to be watched."""
-        data = _known("data", self.data, state.evals_result)
-        metric = _known("metric", self.metric, state.greater_is_better)
+        data = known_name("EarlyStopping", "data", self.data, state.evals_result)
+        metric = known_name("EarlyStopping", "metric", self.metric, state.greater_is_better)
         self._sign = -1.0 if state.greater_is_better[metric] else 1.0
         self._values = state.evals_result[data][metric]
         self._seen = self._best_round = 0
@@ -76,15 +77,6 @@ class EarlyStopping(Callback):
             return False
         state.best_iteration = self._best_round
         return self._seen - 1 - self._best_round >= self.rounds
-
-
-def _known(what: str, name: str | None, known: Iterable[str]) -> str:
-    names = list(known)
-    if name is None:
-        return names[-1]
-    if name not in names:
-        raise ValueError(f"EarlyStopping: {what}={name!r} is not among {', '.join(map(repr, names))}.")
-    return name
 
 
 class LearningRateSchedule(Callback):
