@@ -30,7 +30,7 @@ function frame(box, width, height, x, y, words) {
     put(svg, "line", { class: "grid", x1: left, x2: width - right, y1: toY(one), y2: toY(one) });
     put(svg, "text", { x: left - 6, y: toY(one) + 4, "text-anchor": "end", text: number(one, 3) });
   }
-  for (const one of ticks(x[0], x[1], Math.max(3, Math.floor((width - left) / 80)))) {
+  for (const one of ticks(x[0], x[1], Math.max(4, Math.floor((width - left) / 80)))) {
     put(svg, "line", { class: "axis", x1: toX(one), x2: toX(one), y1: bottom, y2: bottom + 4 });
     const anchor = toX(one) > width - 24 ? "end" : "middle";
     put(svg, "text", { x: toX(one), y: bottom + 17, "text-anchor": anchor, text: number(one, 3) });
