@@ -94,8 +94,9 @@ function draw(view, output) {
 // Mean predictions as the features change that move this output most.
 function dependence(view, output) {
   if (output.dependence.length === 0) return;
+  const named = output.dependence.some(([k]) => data.dependence.features[k].categorical);
   put(view, "h4", { text: `As a feature changes: mean prediction of ${count(data.dependence.rows)} rows` });
-  put(view, "p", { class: "faint", text: "A feature is set to this value in all rows, the others stay as they are. Lines have one scale; bars of categories are differences from their mean." });
+  put(view, "p", { class: "faint", text: `A feature is set to this value in all rows, the others stay as they are. Lines have one scale${named ? "; bars of categories are differences from their mean" : ""}.` });
   const grid = put(view, "div", { class: "three", id: "dependence" });
   const range = extent(output.dependence.flatMap(([, means]) => means));
   for (const [k, means] of output.dependence) {
