@@ -4,7 +4,8 @@ figures exist, and the site builds without a warning.
 The Python blocks of a page run in order, in one namespace and in an empty folder. A block of the language
 ``text`` right below a Python block is what that block prints, to the letter. Where a page says that its
 commands are run, its ``sh`` blocks are too, in their place between the Python blocks. Where a page says that
-its examples are for a GPU and there is none, they are compiled only, and the test is skipped.
+its examples are for a GPU and there is none, they are compiled only, and the test is skipped. So are those
+for files of data, unless ``POLYLEAF_DATA`` names their folder.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ EXECUTED = [ROOT / "README.md", *DOCS]
 PAGES = [*EXECUTED, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("benchmarks/*.md"))]
 LANGUAGES = {"python", "text", "sh"}
 FOR_A_GPU = "<!-- examples for a GPU -->"
+FOR_DATA = "<!-- examples for files of data -->"
 COMMANDS_RUN = "<!-- commands are run -->"
 PARAMETERS = {**parameters_of("classifier"), **parameters_of("regressor")}
 
@@ -134,17 +136,30 @@ def run_page(blocks: list[Block], name: str, *, commands: bool = False) -> None:
             assert printed.getvalue() == shown.text, f"{name}, line {shown.line}: the block above prints this"
 
 
+def _compile_examples(markdown: str, name: str) -> None:
+    for block in read_blocks(markdown):
+        if block.language == "python":
+            _compiled(block, name)
+
+
 def skip_without_gpu(markdown: str, name: str) -> None:
     """Compile the examples of a page for a GPU, and skip the test where there is none."""
     if FOR_A_GPU not in markdown:
         return
-    for block in read_blocks(markdown):
-        if block.language == "python":
-            _compiled(block, name)
+    _compile_examples(markdown, name)
     try:
         runtime.require_gpu()
     except (ImportError, GpuError) as error:
         pytest.skip(f"the examples of {name} were compiled, not run: {error}")
+
+
+def skip_without_data(markdown: str, name: str) -> None:
+    """Compile the examples of a page for files of data, and skip the test where no folder is named."""
+    if FOR_DATA not in markdown:
+        return
+    _compile_examples(markdown, name)
+    if "POLYLEAF_DATA" not in os.environ:
+        pytest.skip(f"the examples of {name} were compiled, not run: POLYLEAF_DATA names no folder")
 
 
 def pages_with_examples() -> list[Any]:
@@ -161,6 +176,7 @@ def test_examples_run_and_print_what_is_shown(
 ) -> None:
     markdown = page.read_text(encoding="utf-8")
     skip_without_gpu(markdown, _name(page))
+    skip_without_data(markdown, _name(page))
     monkeypatch.chdir(tmp_path)
     run_page(_blocks(page), _name(page), commands=COMMANDS_RUN in markdown)
 
@@ -237,6 +253,18 @@ def test_examples_for_a_gpu_are_skipped_only_where_there_is_none(monkeypatch: py
         skip_without_gpu(FOR_A_GPU + "\n" + block.replace("(1)", "("), "page")
     monkeypatch.setattr(runtime, "require_gpu", lambda: None)
     skip_without_gpu(FOR_A_GPU + "\n" + block, "page")
+
+
+def test_examples_for_data_are_skipped_only_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = "```python\nprint(1)\n```\n"
+    monkeypatch.delenv("POLYLEAF_DATA", raising=False)
+    skip_without_data(block, "page")
+    with pytest.raises(pytest.skip.Exception, match="page were compiled, not run: POLYLEAF_DATA"):
+        skip_without_data(FOR_DATA + "\n" + block, "page")
+    with pytest.raises(SyntaxError):
+        skip_without_data(FOR_DATA + "\n" + block.replace("(1)", "("), "page")
+    monkeypatch.setenv("POLYLEAF_DATA", "folder")
+    skip_without_data(FOR_DATA + "\n" + block, "page")
 
 
 def test_blocks_of_a_page_share_names_and_may_be_indented() -> None:

@@ -115,6 +115,23 @@ def test_the_selector_works_by_keyboard(many: Path, browser: Browser) -> None:
     assert_silent(browser, many)
 
 
+def test_charts_of_features_change_with_the_selector(many: Path, browser: Browser) -> None:
+    browser.look(1200)
+    browser.open(many)
+    lines = """[...document.querySelectorAll('#dependence svg')].map(
+        one => [one.getAttribute('aria-label'), one.querySelector('path').getAttribute('d')])"""
+    first = browser.ask(lines)
+    assert len(first) == 6
+    assert all(label.startswith(f"{MANY[0]} by ") for label, _ in first)
+    assert all(path.count("L") == 19 for _, path in first)
+    browser.ask("document.getElementById('output-after').focus()")
+    browser.press("Enter")
+    second = browser.ask(lines)
+    assert all(label.startswith(f"{MANY[1]} by ") for label, _ in second)
+    assert {path for _, path in first}.isdisjoint(path for _, path in second)
+    assert_silent(browser, many)
+
+
 def test_search_filters_outputs(many: Path, browser: Browser) -> None:
     browser.look(1200)
     browser.open(many)

@@ -76,6 +76,52 @@ def test_explanations_are_those_of_shap_values(kind: str, models: dict[str, Any]
     np.testing.assert_allclose(found, mean[there], rtol=1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_lines_are_those_of_partial_dependence(kind: str, models: dict[str, Any]) -> None:
+    """For the features that move an output most, of numbers, categories and gaps."""
+    model = models[kind]
+    data = report_of(model, kind)
+    assert data["dependence"]["rows"] == len(TEST)
+    features = data["dependence"]["features"]
+    assert {one["feature"] for one in features} <= {0, 1, 2, 3, 4}  # no split asks for a constant
+    lines = [
+        model.partial_dependence(TEST[FEATURES], one["feature"], grid_resolution=20, method="brute")
+        for one in features
+    ]
+    for one, line in zip(features, lines, strict=True):
+        assert one["categorical"] == (FEATURES[one["feature"]] == "site")
+        if one["categorical"]:
+            assert one["values"] == ["east", "north", "south"] == list(line.grid_values[0])
+        else:
+            found = np.array(one["values"], dtype=np.float64)  # None is NaN
+            np.testing.assert_allclose(found, line.grid_values[0], rtol=1e-4)
+        assert (one["values"][-1] is None) == (FEATURES[one["feature"]] == "load")
+    for k, output in enumerate(data["outputs"]):
+        shown = [features[number]["feature"] for number, _ in output["dependence"]]
+        assert shown == [feature for feature, _ in output["features"]]
+        for number, means in output["dependence"]:
+            np.testing.assert_allclose(means, lines[number].average[k], rtol=1e-4, atol=1e-9)
+
+
+def test_lines_are_of_features_that_there_is_room_for() -> None:
+    """Of each output at most six, of all together at most sixteen, of categories the most frequent twelve."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(400, 30)), columns=[f"f{j}" for j in range(30)])
+    codes = np.minimum(rng.geometric(0.12, size=400), 30)
+    table["town"] = [f"town {code:02d}" for code in codes]
+    targets = table.iloc[:, :30].to_numpy() * 3 + codes[:, np.newaxis]
+    model = PolyleafRegressor(n_estimators=40, max_depth=4, categorical_features=["town"])
+    model.fit(table, targets)
+    data = data_of(model.report(table, targets))
+    (town,) = [one for one in data["dependence"]["features"] if one["categorical"]]
+    assert len(data["dependence"]["features"]) == 16
+    assert data["dependence"]["rows"] == 200
+    rows_of = table["town"][::2].value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    assert len(rows_of) > 12
+    assert town["values"] == sorted(rows_of.index[:12])
+    assert {len(one["dependence"]) for one in data["outputs"]} <= set(range(1, 7))
+
+
 def test_worst_rows_are_the_worst_and_say_what_they_were_taken_for(models: dict[str, Any]) -> None:
     model = models["classes"]
     data = report_of(model, "classes")

@@ -12,7 +12,14 @@ from polyleaf.data.binned_table import check_has_values
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.row_weights import check_weights
 from polyleaf.explain.features import chosen_features
-from polyleaf.explain.grids import Grid, check_range, custom_grids, grid_of_column, grid_of_values
+from polyleaf.explain.grids import (
+    Grid,
+    check_range,
+    column_of,
+    custom_grids,
+    grid_of_column,
+    grid_of_values,
+)
 from polyleaf.explain.outputs import chosen_outputs
 from polyleaf.explain.partial_dependence import KINDS, METHODS, RESPONSES, Dependence, PartialDependence
 from polyleaf.inspect.named_trees import NamedTrees
@@ -132,7 +139,7 @@ class Depending:
             categories = fitted.categories.get(feature)
             if feature in given:
                 return grid_of_values(feature, given[feature], categories, names.features[feature])
-            return grid_of_column(feature, _column(tables, feature), categories, resolution, ends)
+            return grid_of_column(feature, column_of(tables, feature), categories, resolution, ends)
 
         dependence = Dependence(
             forest=fitted.forest,
@@ -146,7 +153,7 @@ class Depending:
         dependence.refuse_too_large(rows_wanted)
         by = method
         if method == "auto":
-            by = "paths" if kind == "average" and not linked and dependence.has_many_points else "brute"
+            by = dependence.faster_method if kind == "average" else "brute"
         individual: FloatArray | None = None
         if by == "brute":
             average, individual = dependence.by_brute_force(tables, weight, rows_wanted)
@@ -161,10 +168,3 @@ class Depending:
             response=response,
             method=by,
         )
-
-
-def _column(tables: list[Any], feature: int) -> FloatArray:
-    """Return a feature of all rows, as numbers."""
-    parts = [table[:, [feature]] for table in tables]
-    dense = [part if isinstance(part, np.ndarray) else part.toarray() for part in parts]
-    return np.concatenate([np.asarray(part, dtype=np.float64)[:, 0] for part in dense])

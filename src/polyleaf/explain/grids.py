@@ -139,6 +139,13 @@ def grid_of_values(feature: int, values: Any, categories: CategoryValues | None,
     return Grid(feature, _shown_values(codes, categories), codes)
 
 
+def column_of(tables: Sequence[Any], feature: int) -> FloatArray:
+    """Return a feature of all rows of some tables, dense or sparse, as numbers."""
+    parts = [table[:, [feature]] for table in tables]
+    dense = [part if isinstance(part, np.ndarray) else part.toarray() for part in parts]
+    return np.concatenate([np.asarray(part, dtype=np.float64)[:, 0] for part in dense])
+
+
 def told_apart(forest: Forest, n_trees: int, grid: Grid) -> tuple[FloatArray, npt.NDArray[np.intp]]:
     """Return codes of a grid that some split tells apart, and for each point the place of its like.
 

@@ -198,11 +198,18 @@ class Dependence:
             out = out.reshape(*out.shape[:2], *shape)
         return np.ascontiguousarray(means[place].T).reshape(-1, *shape), out
 
+    def means(self, tables: Sequence[Any], weight: FloatArray | None) -> FloatArray:
+        """Return means over the rows of shape (outputs, *values), by the faster method."""
+        if self.faster_method == "paths":
+            return self.by_paths(tables, weight)
+        return self.by_brute_force(tables, weight, None)[0]
+
     @property
-    def has_many_points(self) -> bool:
-        """Whether splits tell so many points apart that a walk down the paths takes less time."""
+    def faster_method(self) -> str:
+        """Of means: "paths" for raw scores of many points that splits tell apart, otherwise "brute"."""
         codes, _ = self._told_apart()
-        return int(np.prod([len(one) for one in codes])) > _FEW_POINTS
+        many = int(np.prod([len(one) for one in codes])) > _FEW_POINTS
+        return "paths" if self.respond is None and many else "brute"
 
     @property
     def _features(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyleaf.report.curves import curves
+from polyleaf.report.dependence import dependence
 from polyleaf.report.explained_rows import (
     N_IN_SWARM,
     OUTPUTS_TOGETHER,
@@ -50,6 +51,10 @@ def contents(subject: Subject, wishes: Wishes, chosen: Places) -> dict[str, Any]
     counted = FeatureImportance(subject, places, rows)
     in_swarm = rows[:: max(1, -(-len(rows) // _MOST_IN_SWARM))]
     _explain(subject, judged, kept, counted, in_swarm)
+    moved_by = [[feature for feature, _ in one["features"]] for one in judged.outputs]
+    depending, of_outputs = dependence(subject, places, moved_by, counted.by_shap, rows)
+    for one, lines in zip(judged.outputs, of_outputs, strict=True):
+        one["dependence"] = lines
     in_swarms = sorted({feature for one in judged.outputs for feature, _ in one["features"][:N_IN_SWARM]})
     missing, constant = column_facts(subject)
     found_curves, n_metrics = curves(subject.fitted.evals_result, subject.fitted.best_iteration)
@@ -72,6 +77,7 @@ def contents(subject: Subject, wishes: Wishes, chosen: Places) -> dict[str, Any]
         "best_round": subject.fitted.best_iteration + 1,
         "importance": counted.listed(),
         "heat_map": counted.heat_map(),
+        "dependence": depending,
         "ranks": ranks(subject, in_swarm, np.array(in_swarms, dtype=np.intp)),
         "worst": worst_with_reasons(subject, outputs, judged, kept),
         "intervals": {"level": LEVEL, "draws": N_DRAWS, "groups": judged.resampling.n_groups},

@@ -30,7 +30,7 @@ function frame(box, width, height, x, y, words) {
     put(svg, "line", { class: "grid", x1: left, x2: width - right, y1: toY(one), y2: toY(one) });
     put(svg, "text", { x: left - 6, y: toY(one) + 4, "text-anchor": "end", text: number(one, 3) });
   }
-  for (const one of ticks(x[0], x[1], Math.max(2, Math.floor((width - left) / 80)))) {
+  for (const one of ticks(x[0], x[1], Math.max(4, Math.floor((width - left) / 80)))) {
     put(svg, "line", { class: "axis", x1: toX(one), x2: toX(one), y1: bottom, y2: bottom + 4 });
     const anchor = toX(one) > width - 24 ? "end" : "middle";
     put(svg, "text", { x: toX(one), y: bottom + 17, "text-anchor": anchor, text: number(one, 3) });
@@ -54,9 +54,9 @@ function lineChart(parent, sets, best, words) {
     });
   }
   drawing(parent, (box, width) => {
-    const x = extent(sets.flatMap((set) => set.rounds)), y = extent(sets.flatMap((set) => set.values));
+    const x = extent(sets.flatMap((set) => set.rounds)), y = words.range || extent(sets.flatMap((set) => set.values));
     const pad = (y[1] - y[0]) * 0.04;
-    const shape = frame(box, width, 240, x, [y[0] - pad, y[1] + pad], words);
+    const shape = frame(box, width, words.height || 240, x, [y[0] - pad, y[1] + pad], words);
     if (best >= x[0] && best <= x[1]) {
       put(shape.svg, "line", { x1: shape.toX(best), x2: shape.toX(best), y1: shape.top, y2: shape.bottom, stroke: "var(--faint)", "stroke-dasharray": "4 4" });
     }

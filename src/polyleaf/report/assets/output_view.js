@@ -69,6 +69,7 @@ function draw(view, output) {
     put(second, "h4", { text: `Rows as points (${count(data.explained.swarm)})` });
     swarm(second, output.swarm, data.ranks);
   }
+  dependence(view, output);
   if (output.residuals) {
     const more = put(view, "div", { class: "two" });
     const left = output.residuals;
@@ -87,6 +88,31 @@ function draw(view, output) {
       rowCard(grid, row, "h5", `Row ${count(row.row)}`, saidOf(output, row.values),
         `Shapley values; raw score ${number(row.raw)}, on average ${number(output.base)}.`);
     }
+  }
+}
+
+// Mean predictions as the features change that move this output most.
+function dependence(view, output) {
+  if (output.dependence.length === 0) return;
+  const named = output.dependence.some(([k]) => data.dependence.features[k].categorical);
+  put(view, "h4", { text: `As a feature changes: mean prediction of ${count(data.dependence.rows)} rows` });
+  put(view, "p", { class: "faint", text: `A feature is set to this value in all rows, the others stay as they are. Lines have one scale${named ? "; bars of categories are differences from their mean" : ""}.` });
+  const grid = put(view, "div", { class: "three", id: "dependence" });
+  const range = extent(output.dependence.flatMap(([, means]) => means));
+  for (const [k, means] of output.dependence) {
+    const { feature, categorical, values } = data.dependence.features[k];
+    const name = data.features[feature];
+    const box = figure(grid, name);
+    const there = values.map((_, j) => j).filter((j) => values[j] !== null);
+    if (categorical || there.length < 2) {
+      const middle = means.reduce((sum, one) => sum + one, 0) / means.length;
+      bars(box, values.map((value, j) => ({ name: cell(value), value: means[j] - middle, text: number(means[j], 3) })), true);
+      continue;
+    }
+    const sets = [{ name: "value", rounds: there.map((j) => values[j]), values: there.map((j) => means[j]) }];
+    const gap = values.indexOf(null);
+    if (gap >= 0) sets.push({ name: "missing", rounds: extent(sets[0].rounds), values: [means[gap], means[gap]] });
+    lineChart(box, sets, NaN, { label: `${output.name} by ${name}`, range, height: 180 });
   }
 }
 
