@@ -171,6 +171,12 @@ def test_rows_that_cannot_be_held_out() -> None:
     assert model.n_estimators_ == AUTO_FIXED_ROUNDS
     with pytest.raises(ValueError, match="too few different rows"):
         auto(early_stopping_rounds=5).fit(same, np.arange(50.0))
+    with pytest.raises(ValueError, match="groups has too few different groups"):
+        auto(early_stopping_rounds=5).fit(X[:FEW], Y[:FEW], groups=np.zeros(FEW))
+    with pytest.raises(ValueError, match=r"too few different rows for validation_fraction=1e-05"):
+        auto(early_stopping_rounds=5, validation_fraction=1e-5).fit(X[:FEW], Y[:FEW])
+    with pytest.raises(ValueError, match="too few different rows of each class"):
+        PolyleafClassifier(early_stopping_rounds=5).fit(X[:8], np.arange(8) % 2)
     # A target that is known once.
     y = Y[:FEW].copy()
     y[1:, 1] = np.nan
