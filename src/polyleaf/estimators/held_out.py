@@ -96,7 +96,10 @@ class HeldOut:
         classes = None
         if self._by_class:
             classes = problem.data.y.reshape(-1).astype(np.intp)
-        return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, n_parts)
+        # Two rows of a class are on both sides. Were classes of few rows never held out, others alone would
+        # say when to stop, and the more rounds the better: all are to become surer of what is frequent.
+        least = 2 if self._by_class else n_parts
+        return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, least)
 
     def runs(self, initial: Forest | None = None) -> list[Run]:
         """Return a run for each set of held-out rows; none where no rows could be held out.
