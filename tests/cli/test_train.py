@@ -244,6 +244,18 @@ def test_what_is_learnt_is_said(table: str, targets: str, said: str, tmp_path: P
     assert lines[-1] == f"model: {path} ({round(Path(path).stat().st_size / 1024)} KiB)"
 
 
+def test_scores_of_several_models_are_told_apart(tmp_path: Path, capsys: Errors) -> None:
+    table, model = write(ROWS, tmp_path / "table.csv"), str(tmp_path / "m.polyleaf")
+    options = ["--param", "n_bags=2", "--param", "n_estimators=3", "--model", model]
+    ignored = ignoring("power") + ",plant"
+    assert main(["train", table, "--target", "power", "--ignore", ignored, *options]) == 0
+    said = capsys.readouterr().out
+    for name, metrics in load_model(model).best_score_.items():
+        assert f"\n{name} rmse: {metrics['rmse']:.6g}\n" in said
+    assert main(["info", model]) == 0
+    assert "held_out_1: rmse=" in capsys.readouterr().out
+
+
 def test_bar_is_drawn_on_a_terminal_and_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors
 ) -> None:

@@ -110,6 +110,26 @@ def test_errors_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "table.csv: reading CSV needs pandas or polars" in said("table.csv", *model)
 
 
+@pytest.mark.parametrize("missing", ["", "pandas"])
+def test_headers_that_do_not_fit_are_refused(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors
+) -> None:
+    """A second column of the target would become a feature, and longer rows would be shifted."""
+    monkeypatch.chdir(tmp_path)
+    if missing:
+        without_packages(monkeypatch, missing)
+    model = ["--target", "power", "--model", "m.polyleaf", "--param", "n_estimators=2"]
+    Path("twice.csv").write_text("speed,power,power\n1,2,2\n2,3,3\n", encoding="utf-8")
+    assert main(["train", "twice.csv", *model]) == 1
+    assert "twice.csv: its header has the column 'power' more than once" in capsys.readouterr().err
+    Path("long.csv").write_text("speed,power\n1,2,2\n2,3,3\n", encoding="utf-8")
+    assert main(["train", "long.csv", *model]) == 1
+    assert "long.csv: " in capsys.readouterr().err
+    assert not Path("m.polyleaf").exists()
+    Path("names.csv").write_text("power,power.1,power_duplicated_0\n1,2,2\n2,3,3\n", encoding="utf-8")
+    assert main(["train", "names.csv", *model]) == 0
+
+
 def test_errors_in_the_table_to_measure_on_name_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors
 ) -> None:

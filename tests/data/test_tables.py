@@ -242,6 +242,8 @@ ODD_COLUMNS = [
         "X: column 'b' holds no numbers but text such as 'red'",
     ),
     (pd.DataFrame({"b": [1.5, "2.5"]}), "X: column 'b' holds no numbers but text such as '2.5'"),
+    # One cell that spoils a column of numbers is the one to name.
+    (pd.DataFrame({"b": ["1.5", "2,5", "3"]}), "X: column 'b' holds no numbers but text such as '2,5'"),
     (pl.DataFrame({"b": [None, "blue"]}), "X: column 'b' holds no numbers but text such as 'blue'"),
     (pa.table({"b": ["red", "blue"]}), "X: column 'b' holds no numbers but text such as 'red'"),
     (pd.DataFrame({"b": [1, {}]}), "X: column 'b' holds no numbers: .*dict"),

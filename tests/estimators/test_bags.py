@@ -160,3 +160,20 @@ def test_groups_and_rows_that_are_too_few() -> None:
         regressor(n_bags=0).fit(X, Y)
     sparse = regressor(n_estimators=3).fit(scipy.sparse.csr_array(X), Y)
     assert np.array_equal(sparse.predict(NEW), regressor(n_estimators=3).fit(X, Y).predict(NEW))
+
+
+@pytest.mark.parametrize("n_bags", [3, 12])
+def test_best_scores_are_those_of_the_members(n_bags: int, tmp_path: Path) -> None:
+    """Also where one has fewer rounds than all together; a notebook shows them, and a file keeps them."""
+    model = regressor(n_bags=n_bags, n_estimators=40, early_stopping_rounds=5).fit(X, Y)
+    best = {name: {"rmse": min(curves["rmse"])} for name, curves in model.evals_result_.items()}
+    assert model.best_score_ == best
+    assert len(best) == n_bags
+    assert "held_out_0" in model._repr_html_()
+    model.save_model(tmp_path / "m.polyleaf")
+    assert load_model(tmp_path / "m.polyleaf").best_score_ == best
+
+
+def test_what_is_not_known_of_bags_is_said() -> None:
+    with pytest.raises(ValueError, match="n_bags above 1"):
+        regressor(n_estimators=3).fit(X, Y).importance("gain", per_output=True)

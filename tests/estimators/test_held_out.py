@@ -106,6 +106,15 @@ def test_classes_are_held_out_in_their_shares(n_rows: int) -> None:
     assert max(model.evals_result_["held_out"]["cross_entropy"]) < 2
 
 
+@pytest.mark.parametrize("n_rare", [2, 4])
+def test_rare_classes_count_when_to_stop(n_rare: int) -> None:
+    """Where features say nothing, held-out rows of the class cost more than none of them would."""
+    x = RNG.normal(size=(FEW, 4))
+    model = PolyleafClassifier(n_estimators="auto", **SMALL).fit(x, np.arange(FEW) < n_rare)
+    assert min(model.evals_result_["held_out"]["binary_cross_entropy"]) > n_rare / FEW
+    assert model.n_estimators_ < 100
+
+
 def test_a_number_is_obeyed() -> None:
     assert PolyleafRegressor(n_estimators=37).fit(X, Y).n_estimators_ == 37
     capped = PolyleafRegressor(n_estimators=7, early_stopping_rounds=50).fit(X, Y)
@@ -171,6 +180,12 @@ def test_rows_that_cannot_be_held_out() -> None:
     assert model.n_estimators_ == AUTO_FIXED_ROUNDS
     with pytest.raises(ValueError, match="too few different rows"):
         auto(early_stopping_rounds=5).fit(same, np.arange(50.0))
+    with pytest.raises(ValueError, match="groups has too few different groups"):
+        auto(early_stopping_rounds=5).fit(X[:FEW], Y[:FEW], groups=np.zeros(FEW))
+    with pytest.raises(ValueError, match=r"too few different rows for validation_fraction=1e-05"):
+        auto(early_stopping_rounds=5, validation_fraction=1e-5).fit(X[:FEW], Y[:FEW])
+    with pytest.raises(ValueError, match="too few different rows of each class"):
+        PolyleafClassifier(early_stopping_rounds=5).fit(X[:8], np.arange(8))
     # A target that is known once.
     y = Y[:FEW].copy()
     y[1:, 1] = np.nan

@@ -326,6 +326,7 @@ def test_interactions(fitted: tuple[Any, Values]) -> None:
         ({"outputs": [1, "target_1"]}, ValueError, "twice for 'target_1'"),
         ({"dtype": "int32"}, ValueError, "dtype must be"),
         ({"dtype": None}, ValueError, "dtype must be"),
+        ({"dtype": "no dtype"}, ValueError, "dtype must be"),
         ({"reduce": "mean"}, ValueError, "reduce must be"),
         ({"interactions": 2}, TypeError, "interactions must be"),
     ],

@@ -80,6 +80,14 @@ def test_it_reads_as_a_line() -> None:
     assert "all rows" in str(root)
 
 
+def test_conditions_are_plain_data() -> None:
+    case = CASES["regression"]
+    model = case.make(n_estimators=1).fit(X, case.y)
+    path = model.get_leaf(0, model.apply(X)[0, 0]).path
+    assert path
+    assert [type(condition.missing) for condition in path] == [bool] * len(path)
+
+
 def test_outputs_of_the_same_name_are_told_apart() -> None:
     x = np.linspace(0, 1, 90)[:, np.newaxis]
     y = {"kind": np.repeat(["a", "b", "c"], 30), "kind=b": x[:, 0]}

@@ -41,6 +41,22 @@ def test_a_metric_and_sets_of_choice_from_a_dict(many: PolyleafRegressor) -> Non
     assert line.get_ydata().tolist() == many.evals_result_["train"]["mae"]
 
 
+def test_members_of_a_bagged_model_have_their_own_best_rounds() -> None:
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    model = PolyleafRegressor(n_estimators=60, early_stopping_rounds=5, n_bags=3, min_samples_leaf=3)
+    model.fit(X, X[:, 0] + np.random.default_rng(1).normal(size=90))
+    axes = plots.plot_metric(model)
+    bests = [bag.n_rounds - 1 for bag in model._bags]
+    assert len(set(bests)) > 1
+    marks = [line for line in axes.get_lines() if len(line.get_xdata()) == 1]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in marks] == [
+        (best, min(curves["rmse"])) for best, curves in zip(bests, model.evals_result_.values(), strict=True)
+    ]
+    legend = axes.get_legend()
+    assert legend.get_title().get_text() == ""
+    assert [text.get_text().split("(")[1] for text in legend.get_texts()] == [f"round {k})" for k in bests]
+
+
 def test_many_sets_are_told_apart() -> None:
     curves = {f"_set {number}": {"rmse": [3.0, 2.0, 1.0 + number]} for number in range(20)}
     axes = plots.plot_metric(curves)

@@ -286,7 +286,8 @@ def test_training_curves_have_the_best_round() -> None:
     model.fit(table[FEATURES], table[["power", "cost"]], eval_set=sets)
     data = report_of(model, "numbers")
     best = model.best_iteration_ + 1
-    assert data["best_round"] == best < model.n_estimators_
+    assert data["best_rounds"] == [best, best]
+    assert best < model.n_estimators_
     assert [one["metric"] for one in data["curves"]] == ["rmse", "mae"]
     for curve in data["curves"]:
         for of_set in curve["sets"]:
@@ -296,6 +297,16 @@ def test_training_curves_have_the_best_round() -> None:
             there = [values[number - 1] for number in of_set["rounds"]]
             np.testing.assert_allclose(of_set["values"], there, rtol=1e-4)
     assert any("rounds after the best one" in line["what"] for line in data["left_out"])
+
+
+def test_members_of_a_bagged_model_have_their_own_best_rounds() -> None:
+    table = rows()
+    model = unfitted("numbers", n_estimators=40, learning_rate=0.3, early_stopping_rounds=5, n_bags=3)
+    model.fit(table[FEATURES], table[["power", "cost"]])
+    data = report_of(model, "numbers")
+    assert data["best_rounds"] == [bag.n_rounds for bag in model._bags]
+    for curve, best in zip(data["curves"][0]["sets"], data["best_rounds"], strict=True):
+        assert best in curve["rounds"]
 
 
 def test_a_constant_model_and_one_row() -> None:

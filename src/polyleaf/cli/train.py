@@ -239,6 +239,7 @@ def _results(model: Any, settings: TrainSettings) -> list[str]:
     best = model.best_iteration_ + 1
     said = "" if best == model.n_estimators_ else f", the best of them {best}"
     lines = [f"rounds: {model.n_estimators_}{said}"]
-    for metrics in model.best_score_.values():
-        lines += [f"{metric}: {value:.6g}" for metric, value in metrics.items()]
+    for name, metrics in model.best_score_.items():
+        of_set = f"{name} " if len(model.best_score_) > 1 else ""  # of the members of a bagged model
+        lines += [f"{of_set}{metric}: {value:.6g}" for metric, value in metrics.items()]
     return [*lines, f"model: {settings.model} ({file_size(settings.model)})"]

@@ -359,7 +359,8 @@ def _column_numbers(native: Any, where: str, remedies: Remedies) -> Array:
     if series.dtype == nw.Object:
         return objects_as_numbers(series.to_numpy(), where, remedies)
     if series.dtype == nw.String:
-        raise ValueError(f"{where} holds no numbers but text{_example(series)}; {remedies.text}")
+        text = _spoiling(series.drop_nulls().to_list())
+        raise ValueError(f"{where} holds no numbers but text such as {text!r}; {remedies.text}")
     advice = remedies.dates if series.dtype.is_temporal() else "it must hold numbers."
     raise ValueError(f"{where} has dtype {_dtype_name(native)}; {advice}")
 
@@ -389,12 +390,22 @@ def series_numbers(series: nw.Series[Any], where: str, remedies: Remedies) -> Ar
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
+def _spoiling(texts: Sequence[str | bytes]) -> str | bytes:
+    """Return the first text that no number can be read from, as it may spoil a column of numbers."""
+    for text in texts:
+        try:
+            float(text)
+        except ValueError:
+            return text
+    return texts[0]
+
+
 def objects_as_numbers(values: Array, where: str, remedies: Remedies) -> FloatArray:
     """Return Python objects as float64. Text is no number, even where it could be read as one."""
     cells = values.tolist()
     for kind in set(map(type, cells)):
         if issubclass(kind, str | bytes):
-            text = next(cell for cell in cells if isinstance(cell, str | bytes))
+            text = _spoiling([cell for cell in cells if isinstance(cell, str | bytes)])
             raise ValueError(f"{where} holds no numbers but text such as {str(text)!r}; {remedies.text}")
         if issubclass(kind, _DATES):
             date = next(cell for cell in cells if isinstance(cell, _DATES))

@@ -153,7 +153,7 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
             `callbacks`, `verbose`, `device`, `n_jobs`, `importance_type`, `columns_by_name` and `warm_start`.
         groups : array-like of shape (n_rows,), default=None
             Where rows are held out (`n_estimators="auto"` or `early_stopping_rounds`, without an evaluation
-            set): the group of each row, a number or text. Rows of a group are held out together.
+            set, or `n_bags`): the group of each row, a number or text. Rows of a group are held out together.
         eval_X, eval_y : array-like or tuple of array-like, default=None
             Other names for evaluation sets: the tables of one, or of several in tuples.
 
@@ -286,11 +286,14 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
 
     @property
     def best_score_(self) -> dict[str, dict[str, float]]:
-        """What the metrics of each evaluation set were after the best round, as ``[set][metric]``."""
+        """What the metrics of each evaluation set were after the best round, as ``[set][metric]``.
+
+        With `n_bags`, that is the best round of the model that the set stopped.
+        """
         self._check_is_fitted()
         return {
-            name: {metric: values[self.best_iteration_] for metric, values in of_set.items() if values}
-            for name, of_set in self.evals_result_.items()
+            name: {metric: values[best] for metric, values in self.evals_result_[name].items() if values}
+            for name, best in self._fitted().best_rounds.items()
         }
 
     # --- using the forest ----------------------------------------------------------------------------------

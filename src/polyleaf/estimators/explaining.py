@@ -201,7 +201,7 @@ def _checked_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
         found = np.dtype(dtype)
     except TypeError:
         found = None
-    if dtype is None or found not in _DTYPES:
+    if dtype is None or found is None or found not in _DTYPES:
         raise ValueError(f'dtype must be "float64" or "float32"; got {shown(dtype):.80}.')
     return found
 

@@ -61,6 +61,8 @@ class HeldOut:
         self._problem = problem
         self.matrix: BinnedMatrix = bin_data(problem.data, problem.settings)
         n_parts = max(2, round(1 / fraction))
+        self._fraction, self._grouped = fraction, groups is not None
+        self._by_class = problem.coding.kind in ("multiclass", "binary") and groups is None
         shares = self._shares(groups, n_parts)
         if in_turn:
             edges = np.linspace(0, 1, n_parts + 1)
@@ -69,6 +71,17 @@ class HeldOut:
             tests = [np.flatnonzero(shares < fraction)]
         n_rows = problem.data.n_rows
         self._tests: list[Indices] = [test for test in tests if 0 < len(test) < n_rows]
+
+    @property
+    def why_none(self) -> str:
+        """Why there may be no set of held-out rows, for an error or a warning."""
+        if self._grouped:
+            few = "groups has too few different groups"
+        elif self._by_class:
+            few = "X has too few different rows of each class"
+        else:
+            few = "X has too few different rows"
+        return f"{few} for validation_fraction={self._fraction:g}"
 
     def _shares(self, groups: npt.NDArray[np.intp] | None, n_parts: int) -> FloatArray:
         """Return where each row lies in an order of chance; the first ones are held out first."""
@@ -81,9 +94,12 @@ class HeldOut:
         if weight is not None and weight.ndim == 2:
             weight = weight.sum(axis=1)
         classes = None
-        if problem.coding.kind in ("multiclass", "binary") and groups is None:
+        if self._by_class:
             classes = problem.data.y.reshape(-1).astype(np.intp)
-        return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, n_parts)
+        # Two rows of a class are on both sides. Were classes of few rows never held out, others alone would
+        # say when to stop, and the more rounds the better: all are to become surer of what is frequent.
+        least = 2 if self._by_class else n_parts
+        return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, least)
 
     def runs(self, initial: Forest | None = None) -> list[Run]:
         """Return a run for each set of held-out rows; none where no rows could be held out.
@@ -170,7 +186,7 @@ def train_held_out(
     few = problem.data.n_rows < AUTO_FEW_ROWS
     held_out = HeldOut(problem, groups, stopping.fraction, in_turn=stopping.refit and few)
     try:
-        runs, why = held_out.runs(initial), "X has too few different rows"
+        runs, why = held_out.runs(initial), held_out.why_none
     except ValueError as error:
         if stopping.is_asked:
             raise

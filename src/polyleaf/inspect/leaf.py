@@ -127,7 +127,7 @@ def _path(trees: NamedTrees, begin: int, end: int, node: int) -> tuple[SplitCond
     # Children stand side by side, after their parent. A forged file may have nodes that nothing leads to.
     while node > 0 and len(found := np.flatnonzero((left == node) | ((left == node - 1) & (left >= 0)))) > 0:
         above = int(found[0])
-        path.append(condition_at(trees, begin + above, goes_left=node == left[above]))
+        path.append(condition_at(trees, begin + above, goes_left=bool(node == left[above])))
         node = above
     return tuple(reversed(path))
 

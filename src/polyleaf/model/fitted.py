@@ -46,6 +46,13 @@ class FittedModel:
     evals_result: dict[str, dict[str, list[float]]]
     bags: tuple[Bag, ...] = ()
 
+    @property
+    def best_rounds(self) -> dict[str, int]:
+        """The best round of each evaluation set, from 0: of a bagged model, that of the member it stopped."""
+        if not self.bags:
+            return dict.fromkeys(self.evals_result, self.best_iteration)
+        return {name: bag.n_rounds - 1 for name, bag in zip(self.evals_result, self.bags, strict=False)}
+
 
 @dataclass(frozen=True)
 class SavedModel:

@@ -438,7 +438,7 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.NO_HELD_OUT_ROWS,
         "no rows are held out",
         "{option} says which rows are held out together, but none are held out: set "
-        'n_estimators="auto" or early_stopping_rounds, without eval_set.',
+        'n_estimators="auto" or early_stopping_rounds, without eval_set, or n_bags above 1.',
     ),
     Exclusion(
         "eval_X, eval_set",
@@ -725,7 +725,7 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.NO_GAIN_PER_OUTPUT,
         "the score has no shares of outputs, or they were not computed",
         "the gain per output is not known: the model is from an older file, has trees of more than 1,024 "
-        "outputs, sparse labels or hessian='exact', or is a slice without the best round.",
+        "outputs, sparse labels, hessian='exact' or n_bags above 1, or is a slice without the best round.",
     ),
 )
 

@@ -411,7 +411,7 @@ TWO_FEATURES = Option("two features", _is_asked("two features"))
 OUTPUT_MAP = Option("`plot_output_map`", _is_asked("output map"))
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
-    '`hessian="exact"`, sparse labels, trees of more than 1,024 outputs, a model file of an older version, '
-    "a slice of rounds without the best one",
+    '`hessian="exact"`, `n_bags` above 1, sparse labels, trees of more than 1,024 outputs, a model file of '
+    "an older version, a slice of rounds without the best one",
     lambda s: not s.output_gains,
 )

@@ -45,7 +45,7 @@ def plot_metric(
         When there is no evaluation set, or not this set or metric.
     """
     check_axes(ax)
-    curves, best = _curves_of(model)
+    curves, bests = _curves_of(model)
     wanted = _wanted_sets(curves, sets)
     known = list(dict.fromkeys(name for one in wanted for name in curves[one]))
     if metric is not None and metric not in known:
@@ -57,15 +57,18 @@ def plot_metric(
 
     axes = axes_to_draw_on(ax, 6.4, 4.0)
     lines, labels = [], short_names(drawn)
+    common = {bests[one] for one in drawn if one in bests}  # members of a bagged model have their own
     for number, one in enumerate(drawn):
         values = np.asarray(curves[one][name], dtype=np.float64)
         look = line_look(number)
         lines += axes.plot(np.arange(len(values)), values, linewidth=1.6, **look)
+        best = bests.get(one)
         if best is not None and best < len(values):
             axes.plot([best], [values[best]], marker="o", markersize=5, color=look["color"])
-            labels[number] += f": {values[best]:.4g}"
+            labels[number] += f": {values[best]:.4g}" + (f" (round {best})" if len(common) > 1 else "")
     title = None
-    if best is not None:
+    if len(common) == 1:
+        [best] = common
         axes.axvline(best, color=FAINT_INK, linewidth=1, linestyle=(0, (2, 2)), zorder=0)
         title = f"best round: {best}"
     # With lines given, labels that begin with "_" are shown, too.
@@ -82,22 +85,22 @@ def plot_metric(
     return axes
 
 
-def _curves_of(model: Any) -> tuple[Curves, int | None]:
-    """Return the metrics by set, and the best round where it is known."""
+def _curves_of(model: Any) -> tuple[Curves, dict[str, int]]:
+    """Return the metrics by set, and the best rounds of sets where they are known."""
     if isinstance(model, Mapping):
         if not all(isinstance(of_set, Mapping) for of_set in model.values()):
             raise TypeError(
                 "model must be like evals_result_: a dict of sets, each a dict of metrics to values."
             )
-        curves, best = model, None
+        curves, bests = model, {}
     elif hasattr(model, "_check_is_fitted"):
         model._check_is_fitted()
-        curves, best = model.evals_result_, int(model.best_iteration_)
+        curves, bests = model.evals_result_, model._fitted().best_rounds
     else:
         raise TypeError(f"model must be an estimator or its evals_result_; got {type(model).__name__}.")
     if not any(curves.values()):
         raise ValueError("there is nothing to draw: the model was fitted without eval_set.")
-    return curves, best
+    return curves, bests
 
 
 def _wanted_sets(curves: Curves, sets: str | Sequence[str] | None) -> list[str]:

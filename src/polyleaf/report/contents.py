@@ -57,7 +57,7 @@ def contents(subject: Subject, wishes: Wishes, chosen: Places) -> dict[str, Any]
         one["dependence"] = lines
     in_swarms = sorted({feature for one in judged.outputs for feature, _ in one["features"][:N_IN_SWARM]})
     missing, constant = column_facts(subject)
-    found_curves, n_metrics = curves(subject.fitted.evals_result, subject.fitted.best_iteration)
+    found_curves, n_metrics = curves(subject.fitted.evals_result, subject.fitted.best_rounds)
     return {
         "title": wishes.title,
         "model": _model(subject),
@@ -74,7 +74,7 @@ def contents(subject: Subject, wishes: Wishes, chosen: Places) -> dict[str, Any]
         "groups": judged.groups(),
         "outputs": judged.outputs,
         "curves": found_curves,
-        "best_round": subject.fitted.best_iteration + 1,
+        "best_rounds": [best + 1 for best in subject.fitted.best_rounds.values()],
         "importance": counted.listed(),
         "heat_map": counted.heat_map(),
         "dependence": depending,

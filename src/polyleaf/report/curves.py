@@ -12,7 +12,7 @@ _MOST_METRICS = 12
 
 
 def curves(
-    evals_result: Mapping[str, Mapping[str, Sequence[float]]], best: int
+    evals_result: Mapping[str, Mapping[str, Sequence[float]]], best: Mapping[str, int]
 ) -> tuple[list[dict[str, Any]], int]:
     """Return metrics, each with the curves of its data sets, and how many metrics are left out.
 
@@ -22,7 +22,7 @@ def curves(
     for name, metrics in evals_result.items():
         for metric, values in metrics.items():
             if len(values) > 0:
-                by_metric.setdefault(metric, []).append(_curve(name, values, best))
+                by_metric.setdefault(metric, []).append(_curve(name, values, best.get(name, -1)))
     first = list(by_metric)[:_MOST_METRICS]
     found = [{"metric": metric, "sets": by_metric[metric]} for metric in first]
     return found, len(by_metric) - len(first)

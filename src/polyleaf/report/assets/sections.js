@@ -39,9 +39,11 @@ function scores(section, choose) {
 function training(section) {
   if (data.curves.length === 0) return;
   section.hidden = false;
-  put(section, "p", { class: "faint", text: `After each round; the dashed line is the best round, ${count(data.best_round)}.` });
+  const bests = [...new Set(data.best_rounds)];
+  const said = bests.length === 1 ? `the dashed line is the best round, ${count(bests[0])}` : `the best rounds of the sets are ${data.best_rounds.map(count).join(", ")}`;
+  put(section, "p", { class: "faint", text: `After each round; ${said}.` });
   const two = put(section, "div", { class: "two" });
-  for (const one of data.curves) lineChart(figure(two, one.metric), one.sets, data.best_round, { label: `Training curve of ${one.metric}`, x: "round", y: "" });
+  for (const one of data.curves) lineChart(figure(two, one.metric), one.sets, bests.length === 1 ? bests[0] : 0, { label: `Training curve of ${one.metric}`, x: "round", y: "" });
 }
 
 const MEASURES = { shap: "mean |SHAP|, mean of outputs", gain: "gain of splits", split: "number of splits", cover: "rows told apart" };
