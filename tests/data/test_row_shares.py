@@ -52,3 +52,12 @@ def test_equal_keys_are_where_most_of_their_weight_is() -> None:
 def test_small_strata_have_no_share() -> None:
     shares = row_shares(np.arange(7, dtype=np.uint64), None, np.array([0, 0, 0, 0, 0, 1, 1]), least=5)
     assert np.isnan(shares).tolist() == [False] * 5 + [True] * 2
+
+
+def test_no_part_is_empty() -> None:
+    """Neither by rows that are most of the weight, which have no share, nor by a few that are much of it."""
+    keys = np.repeat(np.arange(12, dtype=np.uint64), [500, *[20] * 4, *[3] * 7])
+    for seed in range(20):
+        shares = row_shares(drawn_keys(keys, seed), None, None, 5, 5)
+        assert np.isnan(shares[:500]).all()
+        assert np.unique((shares[500:] * 5).astype(int)).tolist() == [0, 1, 2, 3, 4]

@@ -177,3 +177,10 @@ def test_best_scores_are_those_of_the_members(n_bags: int, tmp_path: Path) -> No
 def test_what_is_not_known_of_bags_is_said() -> None:
     with pytest.raises(ValueError, match="n_bags above 1"):
         regressor(n_estimators=3).fit(X, Y).importance("gain", per_output=True)
+
+
+def test_rows_that_are_there_often() -> None:
+    """As in tables of yes and no: sixteen different rows, one of them two fifths of all."""
+    few = (RNG.random((600, 4)) < 0.2).astype(float)
+    for seed in range(8):
+        assert len(regressor(n_bags=5, n_estimators=2, random_state=seed).fit(few, few[:, 0])._bags) == 5

@@ -284,3 +284,27 @@ def test_in_a_pipeline_and_a_clone(tmp_path: Path) -> None:
     assert copy.n_estimators == "auto"
     pipe[-1].save_model(tmp_path / "m")
     assert load_model(tmp_path / "m").get_params()["n_estimators"] == "auto"
+
+
+def test_most_rows_equal() -> None:
+    """These are trained on always: as the only ones held out they would say nothing."""
+    x, y = np.concatenate([np.zeros((2 * MANY, 4)), X]), np.concatenate([np.zeros((2 * MANY, 2)), Y])
+    model = auto(refit=False, early_stopping_rounds=5).fit(x, y)
+    held_out = len(x) - int(model.to_frame()["count"].max())
+    assert 0.15 * MANY < held_out < 0.25 * MANY
+
+
+def test_a_class_of_one_row_says_nothing_of_the_others() -> None:
+    """Rows of the other class alone would ask for ever more rounds."""
+    labels = np.r_[1, np.zeros(FEW - 1)]
+    with pytest.warns(UserWarning, match="different rows of each class"):
+        model = PolyleafClassifier(n_estimators="auto", **SMALL).fit(X[:FEW], labels)
+    assert model.n_estimators_ == AUTO_FIXED_ROUNDS
+    with pytest.raises(ValueError, match="no rows can be held out"):
+        PolyleafClassifier(early_stopping_rounds=5, **SMALL).fit(X[:FEW], labels)
+
+
+def test_groups_that_are_the_classes() -> None:
+    labels = np.arange(FEW) % 2
+    with pytest.raises(ValueError, match="has one class"):
+        PolyleafClassifier(n_bags=2, n_estimators=3, **SMALL).fit(X[:FEW], labels, groups=labels)

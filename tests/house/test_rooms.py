@@ -76,7 +76,7 @@ SHARED_BY_TESTS = {
     "forgery.py",
 }
 # CuPy and what needs it are imported where they are asked for: the one import of a room that comes later.
-MODULES_OF_THE_HOUSE = {"__init__.py", "_load_core.py"}
+MODULES_OF_THE_HOUSE = {"__init__.py", "__main__.py", "_load_core.py"}
 
 
 def room_of_module(name: str) -> str:

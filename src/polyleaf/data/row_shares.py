@@ -29,6 +29,7 @@ def row_shares(
     weight: FloatArray | None = None,
     strata: npt.NDArray[np.integer] | None = None,
     least: int = 2,
+    n_parts: int = 1,
 ) -> FloatArray:
     """Return for each row the share of the weight that comes before it in the order of the keys, in (0, 1).
 
@@ -47,6 +48,10 @@ def row_shares(
         their weight is, in the lowest of several.
     least : int
         Keys that a stratum must have; rows of one with fewer have no share (NaN).
+    n_parts : int
+        How many parts are cut by the shares. Rows of equal keys that are more than such a part of all weight
+        have no share, and are not counted. Where a part would have no rows of a stratum of enough keys, all
+        keys of that stratum count as much.
 
     Examples
     --------
@@ -56,20 +61,32 @@ def row_shares(
     """
     _, first, unit = np.unique(keys, return_index=True, return_inverse=True)
     own = np.ones(len(keys)) if weight is None else weight
-    weights = np.bincount(unit, own)
+    # Weights of a unit are added in one order, whatever that of the rows is.
+    in_order = np.lexsort((own, unit))
+    weights: FloatArray = np.add.reduceat(own[in_order], np.searchsorted(unit[in_order], range(len(first))))
     if strata is None:
         groups = np.zeros(len(first), dtype=np.intp)
     else:
         groups = _where_most_are(unit, np.asarray(strata), own)
+    light = np.flatnonzero(weights <= weights.sum() / n_parts)
     # By group, and by key within it.
-    order = np.argsort(groups, kind="stable")
+    order = light[np.argsort(groups[light], kind="stable")]
     _, begin, counts = np.unique(groups[order], return_index=True, return_counts=True)
-    shares = np.empty(len(first))
+    shares = np.full(len(first), np.nan)
     for start, count in zip(begin.tolist(), counts.tolist(), strict=True):
-        members = order[start : start + count]
-        ends = np.cumsum(weights[members])
-        shares[members] = (ends - weights[members] / 2) / ends[-1] if count >= least else np.nan
+        if count >= least:
+            members = order[start : start + count]
+            shares[members] = _middles(weights[members], n_parts)
     return shares[unit]
+
+
+def _middles(weights: FloatArray, n_parts: int) -> FloatArray:
+    """Return the share of the weight up to the middle of each; of their number, if a part would be empty."""
+    ends = np.cumsum(weights)
+    middles: FloatArray = (ends - weights / 2) / ends[-1]
+    if len(weights) >= n_parts and len(np.unique((middles * n_parts).astype(np.intp))) < n_parts:
+        return (np.arange(len(weights)) + 0.5) / len(weights)
+    return middles
 
 
 def _where_most_are(

@@ -73,6 +73,18 @@ class HeldOut:
         self._tests: list[Indices] = [test for test in tests if 0 < len(test) < n_rows]
 
     @property
+    def sees_one_class(self) -> bool:
+        """Whether all held-out rows are of one class of several: all rounds would make them surer."""
+        held = np.concatenate(self._tests) if self._tests else np.empty(0, dtype=np.intp)
+        return self._n_classes(held) < min(2, self._n_classes(slice(None)))
+
+    def _n_classes(self, rows: Indices | slice) -> int:
+        """Return how many classes some rows have; 2 where they have none."""
+        if self._problem.coding.kind not in ("multiclass", "binary"):
+            return 2
+        return len(np.unique(self._problem.data.y[rows]))
+
+    @property
     def why_none(self) -> str:
         """Why there may be no set of held-out rows, for an error or a warning."""
         if self._grouped:
@@ -99,7 +111,7 @@ class HeldOut:
         # Two rows of a class are on both sides. Were classes of few rows never held out, others alone would
         # say when to stop, and the more rounds the better: all are to become surer of what is frequent.
         least = 2 if self._by_class else n_parts
-        return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, least)
+        return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, least, n_parts)
 
     def runs(self, initial: Forest | None = None) -> list[Run]:
         """Return a run for each set of held-out rows; none where no rows could be held out.
@@ -115,6 +127,9 @@ class HeldOut:
             When there is nothing to learn from the rows that are left.
         """
         called = "y of the rows that are not held out"
+        for rows, _ in self.folds():
+            if self._n_classes(rows) < min(2, self._n_classes(slice(None))):
+                raise ValueError(f"{called} has one class.")
         return [
             run_of_part(self._problem, self.matrix, train, test, HELD_OUT, called, initial)
             for train, test in self.folds()
@@ -186,7 +201,8 @@ def train_held_out(
     few = problem.data.n_rows < AUTO_FEW_ROWS
     held_out = HeldOut(problem, groups, stopping.fraction, in_turn=stopping.refit and few)
     try:
-        runs, why = held_out.runs(initial), held_out.why_none
+        why = held_out.why_none
+        runs = [] if held_out.sees_one_class else held_out.runs(initial)
     except ValueError as error:
         if stopping.is_asked:
             raise
