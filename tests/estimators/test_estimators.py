@@ -45,11 +45,16 @@ def test_public_names():
         "CVResult",
         "ConformalIntervals",
         "Leaf",
+        "PartialDependence",
         "SplitCondition",
+        "Trial",
+        "Trials",
+        "TuneResult",
         "__version__",
         "cv",
         "load_binned",
         "load_model",
+        "tune",
     }
     assert set(polyleaf.__all__) == estimators | others
     assert polyleaf.__version__.count(".") >= 2

@@ -173,7 +173,7 @@ def test_errors_name_what_is_wrong_wherever_it_is():
     one, y = TABLE[["a", "b"]], Y[:, 0]
     cases = (
         ([one, one.rename(columns={"b": "z"})], [y, y], {}, "feature names.*'b'.*'z'"),
-        ([one, one[["a"]]], [y, y], {}, "number of features: 2 and 1"),
+        ([one, one[["a"]]], [y, y], {}, r"number of features: 2 \(partition 0\) and 1 \(partition 1\)"),
         ([one, one], [y, Y], {}, "parts of y have different dimensions"),
         ([one, one.assign(b="text")], [y, y], {}, "column 'b' holds no numbers"),
         ([one, one], [y, np.where(np.arange(N) == 5, np.inf, y)], {}, "infinity|inf"),
