@@ -117,6 +117,7 @@ def test_headers_that_do_not_fit_are_refused(
     """A second column of the target would become a feature, and longer rows would be shifted."""
     monkeypatch.chdir(tmp_path)
     if missing:
+        pytest.importorskip("polars")
         without_packages(monkeypatch, missing)
     model = ["--target", "power", "--model", "m.polyleaf", "--param", "n_estimators=2"]
     Path("twice.csv").write_text("speed,power,power\n1,2,2\n2,3,3\n", encoding="utf-8")

@@ -196,6 +196,7 @@ INTERRUPTED_FITS = {
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+@pytest.mark.other_threads("ThreadSanitizer holds signals back")
 @pytest.mark.parametrize("fit", INTERRUPTED_FITS)
 def test_ctrl_c_leaves_a_fitted_model(fit):
     """SIGINT in the midst of training stops it within a round, and everything of the rounds done is there."""

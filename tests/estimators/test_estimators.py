@@ -533,6 +533,7 @@ def test_interrupt_in_the_first_round_leaves_the_base_score(tmp_path):
     np.testing.assert_array_equal(polyleaf.load_model(tmp_path / "model").predict(X), model.predict(X))
 
 
+@pytest.mark.other_threads("ThreadSanitizer holds signals back")
 def test_signal_ends_fit_within_a_moment():
     """A real SIGINT, while the core is at work, in a process of its own."""
     code = """
