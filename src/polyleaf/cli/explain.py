@@ -9,14 +9,14 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from polyleaf.cli.command_files import check_output, column_names
+from polyleaf.cli.command_files import add_table_and_model, add_written_table, check_output, column_names
 from polyleaf.cli.failures import UsageError, naming, say
 from polyleaf.cli.feature_columns import feature_columns, text_features
 from polyleaf.cli.input_tables import InputTable, open_table
 from polyleaf.cli.model_files import open_model
 from polyleaf.cli.output_tables import written_table
 from polyleaf.cli.parameter_text import read_parameters
-from polyleaf.cli.table_paths import FORMATS, STANDARD, output_format
+from polyleaf.cli.table_paths import FORMATS, output_format
 from polyleaf.data.inputs import FloatArray
 from polyleaf.explain.outputs import chosen_outputs
 from polyleaf.params.wording import some_of
@@ -39,18 +39,8 @@ _BLOCK_CELLS = 1 << 22
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``polyleaf explain`` to a parser."""
-    parser.add_argument(
-        "table",
-        metavar="TABLE",
-        help="a CSV or Parquet file, a folder of Parquet files, a pattern in quotes, or - for standard input",
-    )
-    parser.add_argument("--model", metavar="FILE", required=True, help="the model, as train saved it")
-    parser.add_argument(
-        "--out",
-        metavar="FILE",
-        default=STANDARD,
-        help="a .csv or .parquet file, which is replaced if it exists (default: -, standard output)",
-    )
+    add_table_and_model(parser)
+    add_written_table(parser)
     parser.add_argument(
         "--outputs", metavar="A,B", help="outputs to explain, by name or number (default: all)"
     )

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from polyleaf.cli.command_files import check_output, column_names
+from polyleaf.cli.command_files import add_table_and_model, check_output, column_names
 from polyleaf.cli.failures import UsageError, naming, say
 from polyleaf.cli.feature_columns import feature_columns, text_features
 from polyleaf.cli.input_tables import open_table
@@ -29,12 +29,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``polyleaf report`` to a parser."""
-    parser.add_argument(
-        "table",
-        metavar="TABLE",
-        help="a CSV or Parquet file, a folder of Parquet files, a pattern in quotes, or - for standard input",
-    )
-    parser.add_argument("--model", metavar="FILE", required=True, help="the model, as train saved it")
+    add_table_and_model(parser)
     parser.add_argument(
         "--out",
         metavar="FILE",

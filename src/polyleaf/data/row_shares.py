@@ -5,27 +5,20 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.data.bit_mixing import STEP, Words, mix
 from polyleaf.data.inputs import FloatArray
 
-Keys = npt.NDArray[np.uint64]
 
-# As in the core's hash of rows.
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
-def drawn_keys(hashes: Keys, seed: int) -> Keys:
+def drawn_keys(hashes: Words, seed: int) -> Words:
     """Return other keys for the rows, equal where they were equal: an order for each seed."""
     with np.errstate(over="ignore"):
-        keys = hashes + np.uint64(seed + 1) * _STEP
-        for shift, factor in zip((30, 27), _FACTORS, strict=True):
-            keys ^= keys >> np.uint64(shift)
-            keys *= factor
-    return keys ^ (keys >> np.uint64(31))
+        keys: Words = hashes + np.uint64(seed + 1) * STEP
+    mix(keys)
+    return keys
 
 
 def row_shares(
-    keys: Keys,
+    keys: Words,
     weight: FloatArray | None = None,
     strata: npt.NDArray[np.integer] | None = None,
     least: int = 2,

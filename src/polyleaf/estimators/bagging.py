@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf.estimators.held_out import HELD_OUT, HeldOut
+from polyleaf.estimators.held_out import HELD_OUT, HeldOut, watched
 from polyleaf.estimators.problem import Problem
 from polyleaf.model.bags import joined
 from polyleaf.model.forest import Forest
 from polyleaf.model.tree_ranges import trees_of_rounds
-from polyleaf.training.folds import Folds
-from polyleaf.training.loop import Run, TrainingResult, boost
-from polyleaf.training.state import EvalsResult, TrainingState
+from polyleaf.training.loop import TrainingResult
+from polyleaf.training.state import EvalsResult
 
 
 def train_bags(
@@ -52,39 +51,23 @@ def train_bags(
         When the rows cannot be shared out, or a part leaves nothing to learn from.
     """
     parts = HeldOut(problem, groups, 1 / n_bags, in_turn=True)
-    runs = parts.runs()
-    if len(runs) < n_bags:
+    n_parts = len(parts.folds())
+    if n_parts < n_bags:
         raise ValueError(
-            f"n_bags={n_bags}, but the rows make {len(runs)} part(s): different rows of X, or groups, are "
-            "too few."
+            f"n_bags={n_bags}, but the rows make {n_parts} part(s): different rows of X, or groups, are too "
+            "few."
         )
     forests: list[Forest] = []
     measured: EvalsResult = {}
     error: BaseException | None = None
-    for number, run in enumerate(runs):
-        forest, history, error = _trained(problem, run, callbacks)
-        if forest.n_rounds > 0 or not forests:
-            forests.append(forest)
-            measured[f"{HELD_OUT}_{number}"] = history
+    for number, run in enumerate(parts.runs()):
+        found = watched(problem, [run], callbacks)
+        del run  # before the next one gets its table
+        error = found.error
+        if found.forest.n_rounds > 0 or not forests:
+            forests.append(trees_of_rounds(found.forest, 0, found.best_iteration + 1))
+            measured[f"{HELD_OUT}_{number}"] = found.evals_result[HELD_OUT]
         if error is not None:
             break
     whole, bags = joined(forests)
     return TrainingResult(whole, measured, whole.n_rounds - 1, error, bags if len(bags) > 1 else ())
-
-
-def _trained(
-    problem: Problem, run: Run, callbacks: Sequence[Any]
-) -> tuple[Forest, dict[str, list[float]], BaseException | None]:
-    """Return the trees up to the best round, what was measured, and what ended the training."""
-    alone = Folds(lambda: [run], HELD_OUT, problem.metrics)
-    state = TrainingState(
-        n_rounds=problem.settings.n_estimators,
-        n_done=0,
-        learning_rate=problem.settings.learning_rate,
-        evals_result=alone.history,
-        greater_is_better={metric.name: metric.greater_is_better for metric in problem.metrics},
-        forest=run.forest,
-    )
-    error = boost(alone, state, callbacks)
-    forest = run.forest(state.best_round)
-    return trees_of_rounds(forest, 0, state.best_round + 1), alone.history[HELD_OUT], error

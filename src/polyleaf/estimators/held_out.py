@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -113,8 +113,10 @@ class HeldOut:
         least = 2 if self._by_class else n_parts
         return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, least, n_parts)
 
-    def runs(self, initial: Forest | None = None) -> list[Run]:
-        """Return a run for each set of held-out rows; none where no rows could be held out.
+    def runs(self, initial: Forest | None = None) -> Iterator[Run]:
+        """Yield a run for each set of held-out rows; none where no rows could be held out.
+
+        Each has a table of its own, which is made when the run is asked for.
 
         Parameters
         ----------
@@ -130,10 +132,8 @@ class HeldOut:
         for rows, _ in self.folds():
             if self._n_classes(rows) < min(2, self._n_classes(slice(None))):
                 raise ValueError(f"{called} has one class.")
-        return [
-            run_of_part(self._problem, self.matrix, train, test, HELD_OUT, called, initial)
-            for train, test in self.folds()
-        ]
+        for rows, test in self.folds():
+            yield run_of_part(self._problem, self.matrix, rows, test, HELD_OUT, called, initial)
 
     def folds(self) -> list[tuple[Indices, Indices]]:
         """Return the rows that are trained on and those that are not, for each set of held-out rows."""
@@ -202,7 +202,7 @@ def train_held_out(
     held_out = HeldOut(problem, groups, stopping.fraction, in_turn=stopping.refit and few)
     try:
         why = held_out.why_none
-        runs = [] if held_out.sees_one_class else held_out.runs(initial)
+        runs = [] if held_out.sees_one_class else list(held_out.runs(initial))
     except ValueError as error:
         if stopping.is_asked:
             raise
@@ -217,15 +217,29 @@ def train_held_out(
             stacklevel=4,  # the caller of fit
         )
         return _refitted(problem, held_out.matrix, n_rounds, callbacks, {}, None, save)
-    found = _watched(problem, runs, callbacks, save)
+    found = watched(problem, runs, callbacks, save)
     if found.error is not None or not stopping.refit:
         return found
     n_rounds = found.best_iteration + 1
     return _refitted(problem, held_out.matrix, n_rounds, callbacks, found.evals_result, None, save)
 
 
-def _watched(problem: Problem, runs: list[Run], callbacks: Sequence[Any], save: Save) -> TrainingResult:
-    """Train on all but held-out rows until these ask for no more; of several runs, return the first."""
+def watched(
+    problem: Problem, runs: list[Run], callbacks: Sequence[Any], save: Save | None = None
+) -> TrainingResult:
+    """Train on all but held-out rows until these ask for no more; of several runs, return the first.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows.
+    runs : list of Run
+        Each with held-out rows; they advance together.
+    callbacks : sequence
+        They see the mean over the runs.
+    save : callable or None
+        Writes a checkpoint of a single run; None: there are none.
+    """
     together = Folds(lambda: runs, HELD_OUT, problem.metrics)
     only = runs[0] if len(runs) == 1 else None
 
@@ -240,7 +254,7 @@ def _watched(problem: Problem, runs: list[Run], callbacks: Sequence[Any], save: 
         evals_result=together.history,
         greater_is_better={metric.name: metric.greater_is_better for metric in problem.metrics},
         forest=None if only is None else only.forest,
-        save=None if only is None else lambda path, state: save(path, result(state), None),
+        save=None if only is None or save is None else lambda path, state: save(path, result(state), None),
     )
     # Few rows are trained on again in no time: there is nothing to save.
     wanted = [one for one in callbacks if only is not None or not isinstance(one, Checkpoint)]
