@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars
 import pytest
 import scipy.sparse
 from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
@@ -14,6 +13,8 @@ from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
 from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.explain import shap
 from training_cases import CASES, X
+
+polars = pytest.importorskip("polars")
 
 
 @pytest.fixture(scope="module")

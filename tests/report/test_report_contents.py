@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 from reported import FEATURES, KINDS, TARGETS, data_of, fitted, report_of, rows, unfitted
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
+
+pl = pytest.importorskip("polars")
 
 pytestmark = pytest.mark.cpu_only("pages are written on the host")
 
