@@ -202,18 +202,17 @@ void SharedSearch::build(const Job* jobs, std::size_t n) {
   std::vector<std::size_t> owner(matrix_.tiles.size());
   for (std::size_t rank = 0; rank < layouts_.size(); ++rank)
     for (std::size_t at = layouts_[rank].first_tile(); at < layouts_[rank].last_tile(); ++at) owner[at] = rank;
-  const std::size_t n_tiles = matrix_.tiles.size();
-  parallel_for(n_threads_, n * n_tiles, [&](std::size_t task, int thread) {
-    const std::size_t i = task / n_tiles, at = task % n_tiles;
+  // A thread takes one tile of features and of channels at a time: where a histogram is large, few nodes come together.
+  const std::size_t n_tiles = matrix_.tiles.size(), n_parts = static_cast<std::size_t>(terms_.layout().n_tiles);
+  parallel_for(n_threads_, n * n_tiles * n_parts, [&](std::size_t task, int thread) {
+    const std::size_t i = task / n_parts / n_tiles, at = task / n_parts % n_tiles;
+    const int t = static_cast<int>(task % n_parts);
     const HistogramLayout& layout = layouts_[owner[at]];
-    std::int32_t* first = parts_ + part_begin_[owner[at]] + i * layout.size();
-    for (int t = 0; t < terms_.layout().n_tiles; ++t) {
-      std::int32_t* histogram = first + layout.offset(matrix_, at, t);
-      const std::size_t size = matrix_.tiles[at].n_slots() * static_cast<std::size_t>(terms_.layout().width);
-      const bool built = builder_.uses(at) && jobs[i].built->n_here() > 0;
-      if (built) builder_.build(at, t, *jobs[i].built, scratch_[static_cast<std::size_t>(thread)], histogram);
-      std::fill(histogram + (built ? size : 0), histogram + size + HistogramLayout::kMargin, 0);
-    }
+    std::int32_t* histogram = parts_ + part_begin_[owner[at]] + i * layout.size() + layout.offset(matrix_, at, t);
+    const std::size_t size = matrix_.tiles[at].n_slots() * static_cast<std::size_t>(terms_.layout().width);
+    const bool built = builder_.uses(at) && jobs[i].built->n_here() > 0;
+    if (built) builder_.build(at, t, *jobs[i].built, scratch_[static_cast<std::size_t>(thread)], histogram);
+    std::fill(histogram + (built ? size : 0), histogram + size + HistogramLayout::kMargin, 0);
   });
 }
 
