@@ -57,7 +57,7 @@ def compiled(file: str, folder: Path) -> Callable[..., Any]:
             "  gridDim = {nx, ny}; blockDim = {n, 1};\n"
             "  for (blockIdx.y = 0; blockIdx.y < ny; ++blockIdx.y)\n"
             "    for (blockIdx.x = 0; blockIdx.x < nx; ++blockIdx.x)\n"
-            f"      for (threadIdx.x = 0; threadIdx.x < n; ++threadIdx.x) {name}({values});\n}}\n"
+            f"      for (threadIdx.x = 0; threadIdx.x < n; ++threadIdx.x) ::{name}({values});\n}}\n"
         )
     path = folder / "kernels.cpp"
     path.write_text(_HEAD + text + "".join(runs), encoding="utf-8")
@@ -96,8 +96,12 @@ class HostArray(np.ndarray[Any, Any]):
     def data(self) -> Any:  # type: ignore[override]
         return SimpleNamespace(ptr=self.ctypes.data)
 
-    def get(self) -> Any:
-        return np.array(self)
+    def get(self, out: Any = None) -> Any:
+        if out is None:
+            return np.array(self)
+        assert out.flags.c_contiguous
+        out[...] = self
+        return out
 
 
 def numpy_as_cupy() -> ModuleType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,10 +78,25 @@ def check(forest: Any, table: Any = X, outputs: Any = None) -> Any:
     return expected
 
 
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What has been planned, in order."""
+    found: list[Any] = []
+    plan = shap._plan
+
+    def noted(*sizes: Any) -> Any:
+        found.append(plan(*sizes))
+        return found[-1]
+
+    monkeypatch.setattr(shap, "_plan", noted)
+    return found
+
+
 @pytest.mark.parametrize("name", OPTIONS)
-def test_every_forest(name: str) -> None:
+def test_every_forest(name: str, plans: list[Any]) -> None:
     forest = PolyleafRegressor(**{**SMALL, **OPTIONS[name]}).fit(X, Y)._forest
     expected = check(forest)
+    assert all(plan.n_rows == 300 and len(plan.first_trees) == 2 for plan in plans)
     assert (np.abs(expected).max() > 0.01) == (name != "no split")
     check(forest, outputs=[2, 0])
     check(forest, outputs=[1])
@@ -98,27 +114,79 @@ def test_classes_units_and_a_chain_of_many_features() -> None:
     check(model._forest, ones[:100])
 
 
+@pytest.mark.parametrize("name", ["joint", "one output per tree", "sparse leaves of their own"])
 @pytest.mark.parametrize("n_outputs", [1, 7, 8, 9, 20])
-def test_outputs_in_pieces(n_outputs: int) -> None:
+def test_outputs_in_pieces(n_outputs: int, name: str) -> None:
     y = Z @ RNG.normal(size=(7, n_outputs))
-    forest = PolyleafRegressor(**SMALL).fit(X, y)._forest
+    forest = PolyleafRegressor(**SMALL, **OPTIONS[name]).fit(X, y)._forest
     check(forest)
     check(forest, outputs=RNG.permutation(n_outputs)[: max(1, n_outputs // 2)])
 
 
-@pytest.mark.parametrize("room", [2**30, 40_000, 12_000])
-@pytest.mark.parametrize("enough", [1, 1000, 2**18])
-def test_rows_some_at_a_time_and_outputs_shared(
-    room: int, enough: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("along_y", [2**16 - 1, 2])
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name != "no split"])
+def test_rows_and_trees_some_at_a_time(
+    name: str, along_y: int, monkeypatch: pytest.MonkeyPatch, plans: list[Any]
 ) -> None:
-    monkeypatch.setattr(shap, "_ENOUGH_THREADS", enough)
+    monkeypatch.setattr(shap, "_MOST_ALONG_Y", along_y)
+    forest = PolyleafRegressor(**{**SMALL, **OPTIONS[name]}).fit(X, Y)._forest
+    layout = both(forest, [0, 1, 2])[1]._core.layout()
+    bytes_of_trees = 8 * len(layout["element_depth"])
+    # A row at a time, then a few, with some of the trees each.
+    for rows, room in ((X[:9], 2_000 + bytes_of_trees // 2), (X, 50 * (1_000 + bytes_of_trees // 3))):
+        monkeypatch.setattr(shap, "_MOST_BYTES", room)
+        check(forest, rows)
+        assert any(plan.n_rows < len(rows) for plan in plans)
+        assert any(len(plan.first_trees) > 2 for plan in plans)
+        plans.clear()
+    monkeypatch.setattr(shap, "_MOST_BYTES", 2**30)
+    monkeypatch.setattr(shap, "_ENOUGH_ROWS", 128)
+    check(forest)
+    assert all(plan.n_rows == 128 for plan in plans)
+
+
+@pytest.mark.parametrize("width", [1, 3, 11])
+def test_outputs_of_trees_that_begin_anywhere(width: int) -> None:
+    """Joint trees of some outputs side by side: a thread's outputs lie in several pieces of a tree's."""
+    forest = PolyleafRegressor(**SMALL).fit(X, Z @ RNG.normal(size=(7, width)))._forest
+    n_trees = len(forest.tree_output)
+    spread = replace(
+        forest,
+        n_outputs=17 + width,
+        tree_output=(np.arange(n_trees) * 5 % 17).astype(forest.tree_output.dtype),
+        base_score=np.zeros(17 + width),
+        unit=np.ones(17 + width),
+    )
+    expected = check(spread)
+    assert (np.abs(expected).max(axis=(0, 1)) > 0).sum() > min(width + 3, 5)
+    check(spread, outputs=np.arange(1, 17 + width, 2))
+
+
+def test_trees_without_splits_among_others() -> None:
+    options = {**SMALL, **OPTIONS["one output per tree"]}
+    forest = PolyleafRegressor(**options).fit(X, Y * [0.0, 1.0, 0.0])._forest
+    assert (np.diff(forest.node_begin) == 1).sum() > (np.diff(forest.node_begin) > 1).sum() > 0
+    check(forest)
+    check(forest, outputs=[2])
+
+
+@pytest.mark.parametrize("room", [2**30, 300_000, 5_000, 700])
+def test_what_fits_is_planned(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shap, "_MOST_BYTES", room)
-    plan = shap._plan(300, 3, 500, 200)
-    assert plan.n_rows == min(300, room // 700)
-    assert plan.outputs * plan.n_parts >= 3
-    assert plan.n_rows * (500 + plan.n_parts * 200) <= room
-    check(PolyleafRegressor(**SMALL).fit(X, Y)._forest)
-    check(PolyleafRegressor(**SMALL, sparse_leaves=1).fit(X, Y)._forest)
+    tree_bytes = np.array([200, 100, 0, 150, 50] * 4)
+    plan = shap._plan(300, 500, tree_bytes)
+    assert plan.n_rows == {2**30: 300, 300_000: 300, 5_000: 5, 700: 1}[room]
+    assert plan.first_trees[0] == 0
+    assert plan.first_trees[-1] == len(tree_bytes)
+    groups = [tree_bytes[begin:end] for begin, end in pairwise(plan.first_trees)]
+    assert all(len(group) > 0 and plan.n_rows * (500 + group.sum()) <= room for group in groups)
+    # No group has room for the next tree.
+    following = [tree_bytes[first] for first in plan.first_trees[1:-1]]
+    assert all(
+        plan.n_rows * (500 + group.sum() + one) > room
+        for group, one in zip(groups[:-1], following, strict=True)
+    )
+    assert shap._plan(300, 500, tree_bytes[:0]).first_trees == [0]
 
 
 def test_too_little_memory_for_a_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
-// Shapley values of rows, a thread each: down the ways to all leaves, tree after tree, in the steps and in the order of
-// core/kernels/explain.cpp. All rows go the same way, and each keeps to itself: the bits of the CPU.
+// Shapley values of rows, in the steps and in the order of core/kernels/explain.cpp, which gives the bits of the CPU.
+//
+// A thread goes down the ways of a tree for a row, and writes what each feature on the way to each leaf weighs. Then a
+// thread adds up what a feature gets for some outputs, leaf after leaf: all rows do the same, and each keeps to itself.
 #pragma once
 
 #include "common.cuh"
@@ -11,14 +13,17 @@ namespace polyleaf {
 constexpr uint32 kFulfils = 1;    // the row fulfils all splits by this feature down to here
 constexpr uint32 kWentRight = 2;  // at the split above
 
-// The thread's own places in arrays whose neighbours are threads.
+__device__ inline uint64 number_of_thread() { return blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x; }
+
+// The thread's own places in arrays whose neighbours are threads, or rows.
 struct Walker {
   double* product;
   uint32* level;
   uint64 stride;
-  uint64 row;
+  double* weights;
+  int64 first_slot;  // of the weights
   uint64 n_rows;
-  int first_output, end_output;
+  uint64 row;
 };
 
 template <class Value>
@@ -31,109 +36,187 @@ __device__ inline bool goes_right(const Table& table, const Ways& ways, const Wa
   return !category_goes_left(in_set, !missing_right);
 }
 
-// Adds what a leaf's values give to a feature, for the thread's outputs.
-__device__ inline void add_leaf(const Ways& ways, const WayTree& tree, const WayBatch& batch, int64 leaf, double weight,
-                                const Walker& walker, double* to) {
-  if (ways.value_output != nullptr) {
-    const int64 begin = ways.value_begin[batch.first_leaf + leaf], end = ways.value_begin[batch.first_leaf + leaf + 1];
-    for (int64 v = begin; v < end; ++v) {
-      const int output = static_cast<int>(ways.value_output[v]);
-      if (output < walker.first_output || output >= walker.end_output) continue;
-      to[output * walker.n_rows] += weight * ways.values[v];
-    }
-    return;
-  }
-  const double* values = ways.values + ways.value_begin[batch.first_leaf];
-  const int first = max(walker.first_output - tree.first_output, 0);
-  const int end = min(walker.end_output - tree.first_output, tree.n_outputs);
-  for (int k = first; k < end; ++k) {
-    const int piece = k / ways.outputs_together * ways.outputs_together;
-    const int together = min(ways.outputs_together, tree.n_outputs - piece);
-    const double value = values[piece * batch.n_leaves + leaf * together + (k - piece)];
-    to[static_cast<uint64>(tree.first_output + k) * walker.n_rows] += weight * value;
-  }
-}
-
-// kPoints: 0 where the number is known at run time only.
+// Writes the weights of a batch's elements. kPoints: 0 where the number is known at run time only.
 template <int kPoints, class Value>
-__device__ void add_tree(const Table& table, const Ways& ways, const WayTree& tree, const Walker& walker,
-                         double* sums) {
+__device__ void weigh_batch(const Table& table, const Ways& ways, const WayTree& tree, const WayBatch& batch,
+                            const Walker& walker) {
   const int n = kPoints > 0 ? kPoints : tree.n_points;
   const double* unfulfilled = ways.unfulfilled + n * (n - 1) / 2;
   const double* tables = ways.tables + tree.table_begin;
+  const WayElement* element = ways.elements + batch.element_begin;
+  double* weights = walker.weights + (batch.element_begin - walker.first_slot) * walker.n_rows;
   const uint64 stride = walker.stride;
-  for (int q = 0; q < n; ++q) walker.product[q * stride] = 1.0;  // at the root, nothing has been asked for
-  for (int64 b = tree.batch_begin; b < tree.batch_end; ++b) {
-    const WayBatch batch = ways.batches[b];
-    const uint32* element = ways.element_depth + batch.element_begin;
-    int64 leaf = 0;
-    for (int64 i = batch.step_begin; i < batch.step_end; ++i) {
-      const WayStep step = ways.steps[i];
-      const uint32 number = static_cast<uint32>(i - tree.step_begin);
-      uint32* level = walker.level + step.depth * stride;
-      const bool to_the_right = (step.sides & kToTheRight) != 0;
-      // The left child comes first, and what it finds holds for both.
-      const bool right = to_the_right ? (*level & kWentRight) != 0 : goes_right<Value>(table, ways, step, walker.row);
-      bool one = right == to_the_right;
-      const double* factor = tables + number * 4ull * n;
-      if (step.above > 0) {
-        const bool before = (walker.level[step.above * stride] & kFulfils) != 0;
-        one = one && before;
-        factor += one ? 0 : before ? n : 2 * n;
-      } else {
-        factor += one ? 0 : n;
-      }
-      const double* from = walker.product + static_cast<uint64>(step.depth - 1) * n * stride;
-      double* product = walker.product + static_cast<uint64>(step.depth) * n * stride;
-      for (int q = 0; q < n; ++q) product[q * stride] = from[q * stride] * factor[q];
-      *level = number << 2 | (right ? kWentRight : 0u) | (one ? kFulfils : 0u);
-      if (step.n_elements == 0) continue;
-      for (int e = 0; e < step.n_elements; ++e) {
-        const uint32 at = walker.level[element[e] * stride];
-        const double* of = (at & kFulfils) != 0 ? tables + ((at >> 2) * 4ull + 3) * n : unfulfilled;
-        double weight = product[0] * of[0];
-        for (int q = 1; q < n; ++q) weight += product[q * stride] * of[q];
-        const int column = ways.steps[tree.step_begin + (at >> 2)].column;
-        add_leaf(ways, tree, batch, leaf, weight, walker,
-                 sums + static_cast<uint64>(column) * ways.n_outputs * walker.n_rows + walker.row);
-      }
-      element += step.n_elements;
-      ++leaf;
+  double here[kPoints > 0 ? kPoints : 1];  // the last product, in registers
+  for (int64 i = batch.step_begin; i < batch.step_end; ++i) {
+    const WayStep step = ways.steps[i];
+    const uint32 number = static_cast<uint32>(i - tree.step_begin);
+    uint32* level = walker.level + step.depth * stride;
+    const bool to_the_right = (step.sides & kToTheRight) != 0;
+    // The left child comes first, and what it finds holds for both.
+    const bool right = to_the_right ? (*level & kWentRight) != 0 : goes_right<Value>(table, ways, step, walker.row);
+    bool one = right == to_the_right;
+    const double* factor = tables + number * 4ull * n;
+    if (step.above > 0) {
+      const bool before = (walker.level[step.above * stride] & kFulfils) != 0;
+      one = one && before;
+      factor += one ? 0 : before ? n : 2 * n;
+    } else {
+      factor += one ? 0 : n;
+    }
+    const double* from = walker.product + static_cast<uint64>(step.depth - 1) * n * stride;
+    double* product = walker.product + static_cast<uint64>(step.depth) * n * stride;
+    for (int q = 0; q < n; ++q) {
+      const double down_to_here = from[q * stride] * factor[q];
+      product[q * stride] = down_to_here;
+      if (kPoints > 0) here[q] = down_to_here;
+    }
+    *level = number << 2 | (right ? kWentRight : 0u) | (one ? kFulfils : 0u);
+    for (int e = 0; e < step.n_elements; ++e, ++element) {
+      const uint32 at = walker.level[element->depth * stride];
+      const double* of = (at & kFulfils) != 0 ? tables + ((at >> 2) * 4ull + 3) * n : unfulfilled;
+      double weight = (kPoints > 0 ? here[0] : product[0]) * of[0];
+      for (int q = 1; q < n; ++q) weight += (kPoints > 0 ? here[q] : product[q * stride]) * of[q];
+      weights[element->slot * walker.n_rows] = weight;
     }
   }
 }
 
-// Blocks along x share the rows, along y the outputs: each of these goes all ways for itself.
+template <int kPoints, class Value>
+__device__ void weigh_tree(const Table& table, const Ways& ways, const WayTree& tree, const Walker& walker) {
+  for (int q = 0; q < tree.n_points; ++q) walker.product[q * walker.stride] = 1.0;  // nothing has been asked for
+  for (int64 b = tree.batch_begin; b < tree.batch_end; ++b) {
+    const WayBatch batch = ways.batches[b];
+    weigh_batch<kPoints, Value>(table, ways, tree, batch, walker);
+  }
+}
+
+// Blocks along x share the rows, along y the trees of the group.
 template <class Value>
-__device__ void explain_rows(const Table& table, const Ways& ways, const WaySums& to) {
-  const uint64 row = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
-  if (row >= table.n_rows) return;
-  const uint64 thread = blockIdx.y * table.n_rows + row;
+__device__ void weigh_leaves(const Table& table, const Ways& ways, const WayGroup& group, const WaySums& to) {
   Walker walker;
+  walker.row = number_of_thread();
+  if (walker.row >= to.n_rows) return;
+  const uint64 thread = blockIdx.y * to.n_rows + walker.row;
   walker.product = to.product + thread;
   walker.level = to.level + thread;
-  walker.stride = gridDim.y * table.n_rows;
-  walker.row = row;
-  walker.n_rows = table.n_rows;
-  walker.first_output = static_cast<int>(blockIdx.y) * to.outputs;
-  walker.end_output = min(walker.first_output + to.outputs, ways.n_outputs);
-  for (int t = 0; t < ways.n_trees; ++t) {
+  walker.stride = gridDim.y * to.n_rows;
+  walker.weights = to.weights + walker.row;
+  walker.first_slot = group.first_slot;
+  walker.n_rows = to.n_rows;
+  for (int t = group.tree_begin + static_cast<int>(blockIdx.y); t < group.tree_end; t += gridDim.y) {
     const WayTree tree = ways.trees[t];
     switch (tree.n_points) {
       case 1:
-        add_tree<1, Value>(table, ways, tree, walker, to.sums);
+        weigh_tree<1, Value>(table, ways, tree, walker);
         break;
       case 2:
-        add_tree<2, Value>(table, ways, tree, walker, to.sums);
+        weigh_tree<2, Value>(table, ways, tree, walker);
         break;
       case 3:
-        add_tree<3, Value>(table, ways, tree, walker, to.sums);
+        weigh_tree<3, Value>(table, ways, tree, walker);
         break;
       case 4:
-        add_tree<4, Value>(table, ways, tree, walker, to.sums);
+        weigh_tree<4, Value>(table, ways, tree, walker);
+        break;
+      case 5:
+        weigh_tree<5, Value>(table, ways, tree, walker);
         break;
       default:
-        add_tree<0, Value>(table, ways, tree, walker, to.sums);
+        weigh_tree<0, Value>(table, ways, tree, walker);
+    }
+  }
+}
+
+// The weights of a run, and the values that go to the thread's outputs [low, high).
+struct RunPiece {
+  const uint32* leaf_of_slot;
+  const double* weights;  // neighbours are rows
+  const double* values;   // of `low`, of the first leaf
+  int n_slots;
+  int together;  // values that lie side by side
+  int low, high;
+};
+
+// kWhole: to all outputs of the thread.
+template <bool kWhole>
+__device__ inline void add_slots(const RunPiece& piece, uint64 n_rows, double (&sum)[kOutputsAtOnce]) {
+#pragma unroll 4
+  for (int slot = 0; slot < piece.n_slots; ++slot) {
+    const double weight = piece.weights[slot * n_rows];
+    const double* value = piece.values + piece.leaf_of_slot[slot] * piece.together;
+    if (kWhole) {
+#pragma unroll
+      for (int k = 0; k < kOutputsAtOnce; ++k) sum[k] += weight * value[k];
+    } else {
+#pragma unroll
+      for (int k = 0; k < kOutputsAtOnce; ++k)
+        if (k >= piece.low && k < piece.high) sum[k] += weight * value[k - piece.low];
+    }
+  }
+}
+
+// Adds a run to the thread's outputs, which begin with `first`. Those of a tree may begin elsewhere: then they lie in
+// two of its pieces.
+__device__ inline void add_run(const Ways& ways, const WayRun& run, int first, const double* weights, uint64 n_rows,
+                               double (&sum)[kOutputsAtOnce]) {
+  const double* values = ways.values + ways.value_begin[run.first_leaf];
+  const int shift = run.first_output - first;
+  const int end = min(run.n_outputs, kOutputsAtOnce - shift);
+  RunPiece piece;
+  piece.leaf_of_slot = ways.leaf_of_slot + run.slot_begin;
+  piece.weights = weights;
+  piece.n_slots = static_cast<int>(run.slot_end - run.slot_begin);
+  for (int k = max(0, -shift); k < end; k = piece.high - shift) {
+    const int in_piece = k % ways.outputs_together, begin = k - in_piece;
+    piece.together = min(ways.outputs_together, run.n_outputs - begin);
+    piece.values = values + static_cast<int64>(begin) * run.n_leaves + in_piece;
+    piece.low = k + shift;
+    piece.high = min(begin + piece.together, end) + shift;
+    if (piece.high - piece.low == kOutputsAtOnce)
+      add_slots<true>(piece, n_rows, sum);
+    else
+      add_slots<false>(piece, n_rows, sum);
+  }
+}
+
+// Blocks along x share the rows, along y the columns and a few outputs of each, whose sums stay in registers while all
+// leaves of the group are gone through.
+__device__ inline void add_dense(const Ways& ways, const WayGroup& group, const WaySums& to) {
+  const uint64 row = number_of_thread();
+  if (row >= to.n_rows) return;
+  const int n_pieces = (ways.n_outputs + kOutputsAtOnce - 1) / kOutputsAtOnce;
+  for (int at = static_cast<int>(blockIdx.y); at < ways.n_columns * n_pieces; at += gridDim.y) {
+    const int column = at / n_pieces, first = at % n_pieces * kOutputsAtOnce;
+    const int64 begin = group.first_run[column], end = group.first_run[ways.n_columns + column];
+    if (begin == end) continue;
+    const int n = min(kOutputsAtOnce, ways.n_outputs - first);
+    double* sums = to.sums + (static_cast<uint64>(column) * ways.n_outputs + first) * to.n_rows + row;
+    double sum[kOutputsAtOnce];
+#pragma unroll
+    for (int k = 0; k < kOutputsAtOnce; ++k) sum[k] = k < n ? sums[k * to.n_rows] : 0.0;
+    for (int64 r = begin; r < end; ++r) {
+      const WayRun run = ways.runs[r];
+      add_run(ways, run, first, to.weights + (run.slot_begin - group.first_slot) * to.n_rows + row, to.n_rows, sum);
+    }
+#pragma unroll
+    for (int k = 0; k < kOutputsAtOnce; ++k)
+      if (k < n) sums[k * to.n_rows] = sum[k];
+  }
+}
+
+// As above, for leaves that have a few outputs each: these are added where they belong.
+__device__ inline void add_sparse(const Ways& ways, const WayGroup& group, const WaySums& to) {
+  const uint64 row = number_of_thread();
+  if (row >= to.n_rows) return;
+  for (int column = static_cast<int>(blockIdx.y); column < ways.n_columns; column += gridDim.y) {
+    double* sums = to.sums + static_cast<uint64>(column) * ways.n_outputs * to.n_rows + row;
+    for (int64 r = group.first_run[column]; r < group.first_run[ways.n_columns + column]; ++r) {
+      const WayRun run = ways.runs[r];
+      for (int64 slot = run.slot_begin; slot < run.slot_end; ++slot) {
+        const double weight = to.weights[(slot - group.first_slot) * to.n_rows + row];
+        const int64* values = ways.value_begin + run.first_leaf + ways.leaf_of_slot[slot];
+        for (int64 v = values[0]; v < values[1]; ++v) sums[ways.value_output[v] * to.n_rows] += weight * ways.values[v];
+      }
     }
   }
 }
@@ -141,26 +224,41 @@ __device__ void explain_rows(const Table& table, const Ways& ways, const WaySums
 __device__ inline void store(double value, double* out) { *out = value; }
 __device__ inline void store(double value, float* out) { *out = to_float(value); }
 
-// A thread a number of the result: from [column][output][row], in units, to [row][column][output].
+// A thread a number of the result: from [column][output][row], in units, to [row][feature][output].
 template <class Number>
 __device__ void write_values(const double* sums, const WayTarget& target, Number* out) {
-  const uint64 at = blockIdx.x * static_cast<uint64>(blockDim.x) + threadIdx.x;
-  const uint64 cells = static_cast<uint64>(target.n_columns) * target.n_outputs;
+  const uint64 at = number_of_thread();
+  const uint64 cells = static_cast<uint64>(target.n_features) * target.n_outputs;
   if (at >= target.n_rows * cells) return;
-  const uint64 row = at / cells, cell = at % cells;
-  const int k = static_cast<int>(cell % target.n_outputs);
-  Number* to = out + row * cells + (cell - k) + target.column_of_output[k];
-  store(sums[cell * target.n_rows + row] * target.unit[k], to);
+  const uint64 row = at / cells;
+  const int cell = static_cast<int>(at % cells), k = cell % target.n_outputs;
+  const int column = target.column_of_feature[cell / target.n_outputs];
+  double value = 0.0;
+  if (column >= 0) {
+    const uint64 of_sums = static_cast<uint64>(column) * target.n_outputs + k;
+    value = sums[of_sums * target.n_rows + row] * target.unit[k];
+  }
+  store(value, out + (at - k) + target.column_of_output[k]);
 }
 
 }  // namespace polyleaf
 
-extern "C" __global__ void explain_rows32(polyleaf::Table table, polyleaf::Ways ways, polyleaf::WaySums to) {
-  polyleaf::explain_rows<float>(table, ways, to);
+extern "C" __global__ void weigh_leaves32(polyleaf::Table table, polyleaf::Ways ways, polyleaf::WayGroup group,
+                                          polyleaf::WaySums to) {
+  polyleaf::weigh_leaves<float>(table, ways, group, to);
 }
 
-extern "C" __global__ void explain_rows64(polyleaf::Table table, polyleaf::Ways ways, polyleaf::WaySums to) {
-  polyleaf::explain_rows<double>(table, ways, to);
+extern "C" __global__ void weigh_leaves64(polyleaf::Table table, polyleaf::Ways ways, polyleaf::WayGroup group,
+                                          polyleaf::WaySums to) {
+  polyleaf::weigh_leaves<double>(table, ways, group, to);
+}
+
+extern "C" __global__ void add_dense(polyleaf::Ways ways, polyleaf::WayGroup group, polyleaf::WaySums to) {
+  polyleaf::add_dense(ways, group, to);
+}
+
+extern "C" __global__ void add_sparse(polyleaf::Ways ways, polyleaf::WayGroup group, polyleaf::WaySums to) {
+  polyleaf::add_sparse(ways, group, to);
 }
 
 extern "C" __global__ void write_values32(const double* sums, polyleaf::WayTarget target, float* out) {

@@ -265,17 +265,12 @@ struct WayTree {
   int64 step_begin;
   int64 table_begin;  // of its steps: 4 rows of n_points each
   int n_points;
-  int n_depths;
-  int first_output;  // among those asked for
-  int n_outputs;
 };
 
 struct WayBatch {  // some leaves, one after the other
   int64 step_begin;
   int64 step_end;
-  int64 element_begin;
-  int64 first_leaf;
-  int64 n_leaves;
+  int64 element_begin;  // and of as many slots
 };
 
 constexpr int kToTheRight = 1;
@@ -292,35 +287,63 @@ struct WayStep {
   int sides;          // kToTheRight, kMissingRight
 };
 
+struct WayElement {  // a feature on the way to a leaf
+  uint32 depth;      // of the last step by it
+  uint32 slot;       // of its batch, where its weight goes
+};
+
+// Slots of a feature in a batch, side by side, and whose values they are multiplied by.
+struct WayRun {
+  int64 slot_begin;
+  int64 slot_end;
+  int64 first_leaf;  // of the batch
+  int n_leaves;
+  int first_output;  // of the tree, among those asked for
+  int n_outputs;
+};
+
+constexpr int kOutputsAtOnce = 8;  // whose sums a thread has in registers
+
 struct Ways {
   const WayTree* trees;
   const WayBatch* batches;
   const WayStep* steps;
-  const uint32* element_depth;  // of the last step by a feature on the way to a leaf
-  const double* tables;       // per step: factors where a row fulfils it, first does not, did not before; what it gets
-  const double* unfulfilled;  // by number of points: what a feature gets that a row does not fulfil
-  const int64* value_begin;   // per leaf; dense: of the first leaf of a batch only
+  const WayElement* elements;
+  const WayRun* runs;          // column after column, those of each in the order of its batches
+  const uint32* leaf_of_slot;  // within the batch
+  const double* tables;        // per step: factors where a row fulfils it, first does not, did not before; what it gets
+  const double* unfulfilled;   // by number of points: what a feature gets that a row does not fulfil
+  const int64* value_begin;    // per leaf; dense: of the first leaf of a batch only
   const double* values;
   const uint32* value_output;  // per value, of sparse leaves; else null
   const uint32* category_bits;
-  int n_trees;
+  int n_columns;         // features that the forest uses
   int n_outputs;         // asked for
   int outputs_together;  // values of leaves lie in pieces of so many outputs: piece after piece, leaf after leaf
+};
+
+struct WayGroup {          // trees whose weights are there together
+  const int64* first_run;  // per column; behind these, those of the next group
+  int64 first_slot;
+  int tree_begin;
+  int tree_end;
 };
 
 // What the threads of all rows write; neighbours are rows.
 struct WaySums {
   double* product;  // [depth][point][thread]: of the factors down to here
   uint32* level;    // [depth][thread]: the step there, and what the row does at it
+  double* weights;  // [slot of the group][row]
   double* sums;     // [column][output][row]
-  int outputs;      // that blocks along y take each
+  uint64 n_rows;
 };
 
-struct WayTarget {              // rows x columns x outputs
-  const int* column_of_output;  // where each output stands in a row
-  const double* unit;           // per output
+struct WayTarget {               // rows x features x outputs
+  const int* column_of_feature;  // -1: the forest does not use it
+  const int* column_of_output;   // where each output stands in a row
+  const double* unit;            // per output
   uint64 n_rows;
-  int n_columns;
+  int n_features;
   int n_outputs;
 };
 
