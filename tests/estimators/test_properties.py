@@ -651,6 +651,7 @@ def our_error(friedman):
     return root_mean_squared_error(y_test, model.fit(X, y).predict(X_test))
 
 
+@pytest.mark.other_threads("LightGBM has threads of its own")
 def test_error_is_lightgbms(friedman, our_error):
     """With one output and the same parameters: within 2 %."""
     lightgbm = pytest.importorskip("lightgbm")
