@@ -129,6 +129,7 @@ def settings_of(name: str) -> dict[str, Any]:
             "max_leaves": LEAVES,
             "max_bins": BINS,
             "min_samples_leaf": LEAF_ROWS,
+            "colsample_bytree": 1.0,
             "reg_lambda": REG_LAMBDA,
             "sketch": "random_projection" if name == "polyleaf_sketch" else None,
         }

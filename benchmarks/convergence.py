@@ -69,9 +69,13 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 }
 # What a variant does not say: the paper's objective on all outputs, nothing automatic.
 PLAIN: dict[str, dict[str, Any]] = {
-    "classes": {"hessian": "diagonal", "sketch": None},
-    "labels": {"hessian": "diagonal", "sketch": None},
-    "targets": {"sketch": None},
+    "classes": {"hessian": "diagonal"},
+    "labels": {"hessian": "diagonal"},
+    "targets": {},
+}
+PLAIN = {
+    kind: {"sketch": None, "colsample_bytree": 1.0, "min_samples_leaf": 20, **of}
+    for kind, of in PLAIN.items()
 }
 METRIC = {"classes": "cross_entropy", "labels": "binary_cross_entropy", "targets": "rmse"}
 

@@ -174,12 +174,7 @@ def random_forest(
 SYSTEMS: dict[str, tuple[str, str, Predict]] = {
     # name: title, package, and what it does
     "polyleaf": ("polyleaf", "polyleaf", partial(polyleaf, {})),
-    "polyleaf_auto": ("polyleaf, rounds by itself", "polyleaf", partial(polyleaf, {"n_estimators": "auto"})),
-    "polyleaf_bags": (
-        "polyleaf, 5 bags",
-        "polyleaf",
-        partial(polyleaf, {"n_estimators": "auto", "n_bags": 5}),
-    ),
+    "polyleaf_bags": ("polyleaf, 5 bags", "polyleaf", partial(polyleaf, {"n_bags": 5})),
     "lightgbm": ("LightGBM", "lightgbm", partial(lightgbm, False)),
     "lightgbm_stops": ("LightGBM, early stopping", "lightgbm", partial(lightgbm, True)),
     "xgboost": ("XGBoost, per output", "xgboost", partial(xgboost, "one_output_per_tree", False)),

@@ -52,6 +52,7 @@ def _polyleaf_model(X: Array, y: Array, rounds: int) -> Any:
         max_leaves=LEAVES,
         max_bins=BINS,
         min_samples_leaf=LEAF_ROWS,
+        colsample_bytree=1.0,
         learning_rate=LEARNING_RATE,
         reg_lambda=REG_LAMBDA,
         sketch=None,

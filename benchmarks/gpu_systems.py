@@ -104,6 +104,7 @@ class PolyleafGpu(GpuSystem):
             "learning_rate": LEARNING_RATE,
             "max_depth": self.work.max_depth,
             "min_samples_leaf": self.work.min_samples_leaf,
+            "colsample_bytree": 1.0,
             # Missing values have a bin beside these: 256 in all, as with the others.
             "max_bins": self.work.max_bins - 1,
             "reg_lambda": REG_LAMBDA,

@@ -33,6 +33,7 @@ def losses(work: Work, split: Split, rows: NDArray[np.int64], rounds: int, preci
         max_leaves=work.max_leaves,
         max_bins=work.max_bins,
         min_samples_leaf=work.min_samples_leaf,
+        colsample_bytree=1.0,
         sketch=None,
         histogram_precision=precision,
     )

@@ -138,13 +138,15 @@ def lightgbm_reaches(work: str, split: Split, threads: int) -> Reached:
 
 def paper_settings(settings: Growth, classes: bool) -> dict[str, Any]:
     """Return the paper's settings of GBDT-MO as polyleaf takes them."""
-    of_kind = {"hessian": "diagonal", "sketch": None} if classes else {"scale_targets": False}
+    of_kind = {"hessian": "diagonal"} if classes else {"scale_targets": False}
     return {
         **of_kind,
+        "sketch": None,
         "learning_rate": settings.learning_rate,
         "max_depth": settings.max_depth,
         "max_leaves": settings.max_leaves,
         "min_samples_leaf": settings.min_samples_leaf,
+        "colsample_bytree": 1.0,
         "max_bins": settings.max_bins,
         "min_split_gain": settings.min_split_gain,
         "base_score": 0.0,

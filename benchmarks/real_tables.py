@@ -78,6 +78,8 @@ def fit_polyleaf(X: Any, y: Any, X_valid: Any, y_valid: Any, X_test: Any) -> np.
         learning_rate=LEARNING_RATE,
         max_depth=6,
         min_samples_leaf=MIN_ROWS,
+        colsample_bytree=1.0,
+        sketch=None,
         early_stopping_rounds=PATIENCE,
         eval_metric=scaled_error,
         n_jobs=2,

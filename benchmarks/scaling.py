@@ -156,6 +156,7 @@ def round_seconds(size: Size, rounds: int, threads: int, params: dict[str, Any])
         learning_rate=LEARNING_RATE,
         max_depth=MAX_DEPTH,
         min_samples_leaf=MIN_SAMPLES_LEAF,
+        colsample_bytree=1.0,
         max_bins=size.bins,
         **params,
         eval_metric=clock,

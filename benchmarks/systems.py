@@ -78,6 +78,7 @@ class Polyleaf(System):
             "max_depth": self.work.max_depth,
             "max_leaves": self.work.max_leaves,
             "min_samples_leaf": self.work.min_samples_leaf,
+            "colsample_bytree": 1.0,
             "max_bins": self.work.max_bins,
             "reg_lambda": REG_LAMBDA,
             "histogram_precision": self.histogram_precision,
@@ -86,7 +87,7 @@ class Polyleaf(System):
         if self.work.loss == "softmax":
             model = self.library.PolyleafClassifier(**settings, **self.of_classifier)
         else:
-            model = self.library.PolyleafRegressor(**settings, scale_targets=False)
+            model = self.library.PolyleafRegressor(**settings, scale_targets=False, sketch=None)
         gc.collect()
         start = perf_counter()
         model.fit(X, y)

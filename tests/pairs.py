@@ -42,6 +42,7 @@ def plain(kind: str) -> Case:
         "labels": (score > 0).astype(float),
     }
     params = {"n_estimators": 15, "min_samples_leaf": 5, "max_bins": 24, "random_state": 0, "n_jobs": 1}
+    params |= {"sketch": None, "learning_rate": 0.1}
     return Case(kind, X, y[kind], params=params)
 
 

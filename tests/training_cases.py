@@ -33,7 +33,8 @@ class Case:
     weight: Any = None
 
     def make(self, **params):
-        common = {"min_samples_leaf": 4, "max_depth": 3, "learning_rate": 0.3, "random_state": 3, "n_jobs": 1}
+        common = {"n_estimators": 300, "min_samples_leaf": 4, "max_depth": 3, "learning_rate": 0.3}
+        common |= {"random_state": 3, "n_jobs": 1}
         return self.estimator(**(common | self.params | params))
 
 

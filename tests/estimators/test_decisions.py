@@ -69,7 +69,7 @@ def test_min_split_gain_is_a_strict_bound_on_half_the_gain_per_output(copies, wi
     if with_idle_output:  # which is counted among the outputs, but gains nothing
         y, gain = np.hstack([y, np.zeros_like(y)]), 1.0
     for scale_targets in (True, False):  # the variance of the targets is 1
-        settings = {"scale_targets": scale_targets}
+        settings = {"scale_targets": scale_targets, "sketch": None}
         assert n_splits(stump(**settings, min_split_gain=gain).fit(X, y)) == 0
         model = stump(**settings, min_split_gain=np.nextafter(gain, 0)).fit(X, y)
         assert n_splits(model) == 1
@@ -133,7 +133,7 @@ def test_an_interrupt_in_a_round_leaves_the_rounds_before(done, strategy):
             raise KeyboardInterrupt
         return raw - target, np.ones_like(raw)
 
-    model = PolyleafRegressor(objective=objective, multi_strategy=strategy, n_jobs=1)
+    model = PolyleafRegressor(n_estimators=9, objective=objective, multi_strategy=strategy, n_jobs=1)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert model.n_estimators_ == done

@@ -13,7 +13,14 @@ from polyleaf.callbacks import Checkpoint
 from same_forest import assert_same_bits
 from training_cases import assert_same_model
 
-SMALL = {"n_estimators": 3, "max_depth": 4, "min_samples_leaf": 5, "max_bins": 32, "n_jobs": 1}
+SMALL = {
+    "n_estimators": 3,
+    "max_depth": 4,
+    "min_samples_leaf": 5,
+    "max_bins": 32,
+    "sketch": None,
+    "n_jobs": 1,
+}
 N = 2000
 
 

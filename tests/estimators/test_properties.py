@@ -56,7 +56,8 @@ def problem(kind, n=300, seed=0):
 
 def estimator(kind, **params):
     make = PolyleafRegressor if kind in ("one target", "regression") else PolyleafClassifier
-    return make(**{"n_estimators": 10, "min_samples_leaf": 3, "n_jobs": 1, "max_depth": 5} | params)
+    plain = {"learning_rate": 0.1, "colsample_bytree": 1.0, "sketch": None, "n_jobs": 1}
+    return make(**plain | {"n_estimators": 10, "min_samples_leaf": 3, "max_depth": 5} | params)
 
 
 def raw_scores(model, X):
@@ -647,7 +648,9 @@ def friedman():
 @pytest.fixture(scope="module")
 def our_error(friedman):
     X, y, X_test, y_test = friedman
-    model = PolyleafRegressor(n_estimators=100, max_depth=6, max_leaves=31, max_bins=255, reg_lambda=1.0)
+    model = PolyleafRegressor(
+        n_estimators=100, learning_rate=0.1, max_leaves=31, min_samples_leaf=20, colsample_bytree=1.0
+    )
     return root_mean_squared_error(y_test, model.fit(X, y).predict(X_test))
 
 
@@ -780,7 +783,7 @@ def test_very_deep_trees():
     n = 100
     X, y = np.eye(n), np.random.default_rng(0).normal(size=n)  # a feature tells one row from the rest
     settings = {"max_depth": None, "max_leaves": n, "min_samples_leaf": 1, "reg_lambda": 0.0}
-    model = PolyleafRegressor(n_estimators=1, learning_rate=1.0, **settings).fit(X, y)
+    model = PolyleafRegressor(n_estimators=1, learning_rate=1.0, colsample_bytree=1.0, **settings).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, rtol=1e-5)
     left = model._forest.left
     depth = np.zeros(len(left), dtype=int)
@@ -797,7 +800,7 @@ def test_ties_do_not_depend_on_the_order_of_the_classes():
         y = np.repeat(np.arange(n_classes), 8)
         X = rng.integers(0, 3, size=(len(y), 4)).astype(float)
         order = rng.permutation(n_classes)
-        settings = {"n_estimators": 1, "min_samples_leaf": 1, "max_depth": 3, "n_jobs": 1}
+        settings = {"n_estimators": 1, "min_samples_leaf": 1, "max_depth": 3, "sketch": None, "n_jobs": 1}
         forest = PolyleafClassifier(**settings).fit(X, y)._forest
         permuted = PolyleafClassifier(**settings).fit(X, order[y])._forest
         np.testing.assert_array_equal(forest.feature, permuted.feature)

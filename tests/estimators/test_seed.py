@@ -26,8 +26,8 @@ def classes(number):
 X, FEW = classes(7)
 TARGETS = X[:, :3] + np.random.default_rng(4).normal(size=(len(X), 3))
 ESTIMATORS = {
-    "below the automatic sketch": (PolyleafClassifier, SMALL, classes(AUTO_SKETCH_OUTPUTS - 1)),
-    "above the automatic sketch": (PolyleafClassifier, SMALL, classes(AUTO_SKETCH_OUTPUTS)),
+    "below the automatic sketch": (PolyleafClassifier, SMALL, classes(4)),
+    "above the automatic sketch": (PolyleafClassifier, SMALL, classes(5)),
     "sketch of few classes": (PolyleafClassifier, SMALL | {"sketch": "random_projection"}, (X, FEW)),
     "sampled classes": (PolyleafClassifier, SAMPLED, (X, FEW)),
     "sampled by gradient": (PolyleafClassifier, SAMPLED | {"sampling_method": "gradient_based"}, (X, FEW)),

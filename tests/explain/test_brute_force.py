@@ -155,7 +155,9 @@ def test_a_deep_way_by_many_features() -> None:
     rng = np.random.default_rng(0)
     X = (rng.random((3000, n)) < 0.8).astype(np.float64)
     y = np.minimum.accumulate(X, axis=1).sum(axis=1)  # how many ones come first
-    model = PolyleafRegressor(n_estimators=1, max_depth=n, min_samples_leaf=1, learning_rate=1.0).fit(X, y)
+    model = PolyleafRegressor(
+        n_estimators=1, max_depth=n, min_samples_leaf=1, learning_rate=1.0, colsample_bytree=1.0
+    ).fit(X, y)
     forest = model._forest
     assert len(np.unique(forest.feature[forest.left >= 0])) > 10  # in a row: the tree is a chain
     assert (forest.left >= 0).sum() < n

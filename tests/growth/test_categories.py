@@ -319,7 +319,7 @@ def test_training_scores_are_the_predictions() -> None:
     """Rows inside and outside of the sample take the same way in training as in prediction."""
     X, Y, _ = table()
     for extra in ({}, {"subsample": 0.5}, {"subsample": 0.5, "sampling_method": "gradient_based"}):
-        model = PolyleafRegressor(**SETTINGS | extra).fit(X, Y, eval_set=(X, Y))
+        model = PolyleafRegressor(**{"learning_rate": 0.1} | SETTINGS | extra).fit(X, Y, eval_set=(X, Y))
         history = model.evals_result_["validation_0"]["rmse"]
         assert history[-1] == pytest.approx(np.sqrt(np.mean((model.predict(X) - Y) ** 2)), rel=1e-12)
         assert history[-1] < 0.7 * history[0]
@@ -334,7 +334,9 @@ def test_a_category_split_beats_the_ordinal_encoding() -> None:
     Y = rng.normal(size=(60, 4))[category] + X[:, [1]] + 0.5 * rng.normal(size=(n, 4))
     loss = {}
     for columns in (None, [0]):
-        model = PolyleafRegressor(n_estimators=40, max_depth=4, categorical_features=columns)
+        model = PolyleafRegressor(
+            n_estimators=40, learning_rate=0.1, max_depth=4, categorical_features=columns
+        )
         model.fit(X[:3_000], Y[:3_000])
         loss[columns is None] = np.mean((model.predict(X[3_000:]) - Y[3_000:]) ** 2)
     assert loss[False] < 0.6 * loss[True]

@@ -275,7 +275,7 @@ def test_missing_values_are_not_ordered() -> None:
     X[:200] = np.nan
     for level in (-9.0, 9.0):
         y = np.where(np.isnan(X[:, 0]), level, X[:, 0])
-        model = PolyleafRegressor(n_estimators=60, monotone_constraints=[1]).fit(X, y)
+        model = PolyleafRegressor(n_estimators=120, monotone_constraints=[1]).fit(X, y)
         assert_monotone(model, np.zeros((25, 1)), [1])
         np.testing.assert_allclose(model.predict([[np.nan]]), level, atol=0.2)
         np.testing.assert_allclose(model.predict([[-1.0], [1.0]]), [-1, 1], atol=0.4)

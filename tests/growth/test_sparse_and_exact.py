@@ -39,7 +39,7 @@ def test_siblings_share_their_outputs_when_restricted():
 def test_leaves_of_all_outputs_predict_what_dense_ones_do(sparse_mode, problem):
     target = np.eye(10)[Y] if problem == "regression" else Y
     kind = PolyleafRegressor if problem == "regression" else PolyleafClassifier
-    dense = kind(n_estimators=5).fit(X, target)
+    dense = kind(n_estimators=5, sketch=None).fit(X, target)
     sparse = kind(n_estimators=5, sparse_leaves=10, sparse_mode=sparse_mode).fit(X, target)
     np.testing.assert_array_equal(dense._forest.predict_raw(X), sparse._forest.predict_raw(X))
 

@@ -70,7 +70,7 @@ def test_violations_name_the_objective(bad, words):
         return bad(raw - y), np.ones_like(raw)
 
     with pytest.raises(ValueError, match=f"objective: my_loss: {words}"):
-        PolyleafRegressor(objective=my_loss).fit(X, X[:, :2])
+        PolyleafRegressor(objective=my_loss, n_estimators=9).fit(X, X[:, :2])
 
 
 def test_an_instance_is_named_by_its_class():

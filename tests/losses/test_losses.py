@@ -334,7 +334,7 @@ def test_a_callable_equal_to_a_built_in_loss_grows_its_trees(make, kind, d, form
         return gradient, np.ones_like(gradient) if hessian is None else hessian
 
     y = y[:, 0] if d == 1 else y
-    settings = {"n_estimators": 10, "min_samples_leaf": 5, "n_jobs": 1}
+    settings = {"n_estimators": 10, "min_samples_leaf": 5, "sketch": None, "n_jobs": 1}
     built_in = make(**settings).fit(X, y, weight)._forest
     own = make(**settings, objective=objective).fit(X, y, weight)._forest
     for name in ("feature", "threshold", "left", "count", "missing_left", "node_begin"):
@@ -367,7 +367,7 @@ def test_the_size_of_the_targets_does_not_matter(exponent, scale_targets):
 def test_targets_of_extreme_size_are_learnt(scale):
     """Single precision of gradients and leaves sets no bounds to the targets."""
     X, y = regression_problem(1)
-    model = PolyleafRegressor(n_estimators=50, min_samples_leaf=2).fit(X, y[:, 0] * scale)
+    model = PolyleafRegressor(n_estimators=50, learning_rate=0.1, min_samples_leaf=2).fit(X, y[:, 0] * scale)
     error = model.predict(X) / scale - y[:, 0]
     assert np.sqrt(np.mean(error**2)) < 0.1 * y.std()
 

@@ -382,8 +382,9 @@ def test_the_median_is_the_absolute_error():
 
 def test_a_large_delta_is_the_squared_error():
     X, y = problem("huber", n=400)
-    huber = PolyleafRegressor(objective="huber", huber_delta=1e6, n_estimators=10).fit(X, y)
-    squared = PolyleafRegressor(n_estimators=10).fit(X, y)
+    common = {"n_estimators": 10, "min_samples_leaf": 20, "sketch": None}
+    huber = PolyleafRegressor(objective="huber", huber_delta=1e6, **common).fit(X, y)
+    squared = PolyleafRegressor(**common).fit(X, y)
     np.testing.assert_allclose(huber.predict(X), squared.predict(X), rtol=1e-5, atol=1e-6)
 
 
@@ -539,8 +540,11 @@ def test_held_out_loss_is_that_of_lightgbm(objective):
         objective=objective,
         quantile_levels=0.9 if objective == "quantile" else 0.5,
         n_estimators=100,
+        learning_rate=0.1,
         max_depth=None,
         max_leaves=31,
+        min_samples_leaf=20,
+        colsample_bytree=1.0,
         n_jobs=2,
     )
     peer = lightgbm.LGBMRegressor(n_estimators=100, num_leaves=31, verbose=-1, n_jobs=2, **PEERS[objective])

@@ -73,7 +73,7 @@ def fitted(name: str, weighted: bool = False, **more: Any) -> tuple[Any, Any, An
     }[problem]
     weight = np.random.default_rng(1).exponential(size=len(X)) if weighted else None
     kind = PolyleafRegressor if problem == "regression" else PolyleafClassifier
-    return kind(n_estimators=8, **settings, **more).fit(X, y, weight), X, y
+    return kind(**({"n_estimators": 8, "sketch": None} | settings | more)).fit(X, y, weight), X, y
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -55,6 +55,8 @@ def many(table: pd.DataFrame, targets: Any) -> PolyleafRegressor:
         learning_rate=0.5,
         max_depth=6,
         min_samples_leaf=4,
+        colsample_bytree=1.0,
+        sketch=None,
         categorical_features="auto",
         eval_metric=["mae", "rmse"],
         early_stopping_rounds=2,
@@ -69,7 +71,9 @@ def many(table: pd.DataFrame, targets: Any) -> PolyleafRegressor:
 def few(table: pd.DataFrame, targets: Any) -> PolyleafRegressor:
     """Two outputs, three features, of which one is categorical."""
     y = pd.DataFrame({"price": targets[:, 0] + 5 * table["f2"], "energy": targets[:, 1] + 2 * table["f3"]})
-    model = PolyleafRegressor(n_estimators=5, max_depth=2, categorical_features="auto")
+    model = PolyleafRegressor(
+        n_estimators=5, max_depth=2, learning_rate=0.1, min_samples_leaf=20, categorical_features="auto"
+    )
     return model.fit(table[["f2", "f3", "heating"]], y)
 
 

@@ -54,7 +54,13 @@ def houses() -> tuple[pd.DataFrame, pd.DataFrame]:
 def regressor() -> PolyleafRegressor:
     X, y = houses()
     model = PolyleafRegressor(
-        n_estimators=12, learning_rate=0.4, max_depth=3, categorical_features="auto", eval_metric="rmse"
+        n_estimators=12,
+        learning_rate=0.4,
+        max_depth=3,
+        min_samples_leaf=20,
+        sketch=None,
+        categorical_features="auto",
+        eval_metric="rmse",
     )
     sets = {"train": (X[:HALF], y[:HALF]), "test": (X[HALF:], y[HALF:])}
     return model.fit(X[:HALF], y[:HALF], eval_set=sets)
@@ -71,7 +77,9 @@ def apart() -> PolyleafRegressor:
 def classifier() -> PolyleafClassifier:
     X, _ = houses()
     kinds = np.where(X["year"] > 1995, "new", np.where(X["area"] > 110, "large", "small"))
-    return PolyleafClassifier(n_estimators=8, max_depth=2).fit(X[["area", "year", "noise"]], kinds)
+    return PolyleafClassifier(n_estimators=8, max_depth=2, learning_rate=0.1, min_samples_leaf=20).fit(
+        X[["area", "year", "noise"]], kinds
+    )
 
 
 def _test_rows() -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -227,11 +227,11 @@ REFUSED = {
         "the targets are of another size than those of the model to go on from",
     ),
     "type": (
-        lambda: PolyleafRegressor().fit(X, TARGETS, init_model=3),
+        lambda: PolyleafRegressor(n_estimators=9).fit(X, TARGETS, init_model=3),
         "init_model must be a fitted PolyleafRegressor or PolyleafClassifier, or the path of a model file",
     ),
     "not fitted": (
-        lambda: PolyleafRegressor().fit(X, TARGETS, init_model=PolyleafRegressor()),
+        lambda: PolyleafRegressor(n_estimators=9).fit(X, TARGETS, init_model=PolyleafRegressor()),
         "not fitted",
     ),
     "two beginnings": (

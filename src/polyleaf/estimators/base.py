@@ -79,6 +79,7 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
     n_estimators_: int
     best_iteration_: int
     evals_result_: dict[str, dict[str, list[float]]]
+    chosen_params_: dict[str, Any]
     _forest: Forest
     _coding: TargetCoding
     _loss_name: str
@@ -269,6 +270,7 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
         self.best_iteration_ = fitted.best_iteration
         self.evals_result_ = fitted.evals_result
         self._bags = fitted.bags
+        self.chosen_params_ = fitted.chosen
 
     def _fitted(self) -> FittedModel:
         """Return what this estimator predicts with."""
@@ -282,6 +284,7 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
             self.best_iteration_,
             self.evals_result_,
             self._bags,
+            self.chosen_params_,
         )
 
     @property

@@ -57,6 +57,8 @@ class PolyleafMixed(BasePolyleaf):
         ``evals_result_["validation_0"]["grade/cross_entropy"]`` has the metric of the group "grade" after
         each round, ``["loss"]`` what early stopping watches: the mean over the groups, by `loss_weight`, of
         their metrics, each divided by its value for the best constant on the training rows.
+    chosen_params_ : dict
+        What was taken for the parameters that are "auto", by name.
     best_score_ : dict
         ``best_score_["validation_0"]`` has the metrics of the first evaluation set after the best round.
     feature_importances_ : ndarray of shape (n_features,)
@@ -80,11 +82,11 @@ class PolyleafMixed(BasePolyleaf):
     def __init__(
         self,
         targets: Mapping[str, str | Mapping[str, Any]] | None = None,
-        n_estimators: int | str = 300,
-        learning_rate: float = 0.1,
+        n_estimators: int | str = "auto",
+        learning_rate: float | str = "auto",
         max_depth: int | None = 6,
         max_leaves: int | None = None,
-        min_samples_leaf: int = 20,
+        min_samples_leaf: int | str = "auto",
         max_bins: int | None = 255,
         reg_lambda: float = 1.0,
         reg_alpha: float = 0.0,
@@ -92,7 +94,7 @@ class PolyleafMixed(BasePolyleaf):
         min_child_weight: float = 0.0,
         subsample: float = 1.0,
         sampling_method: str = "uniform",
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
         colsample_bylevel: float = 1.0,
         colsample_bynode: float = 1.0,
         base_score: float | Sequence[float] | FloatArray | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from polyleaf.data.row_numbers import row_numbers
 from polyleaf.data.source import Source
 from polyleaf.data.sources import opened, rows_of
 from polyleaf.data.streamed_table import StreamedTable
+from polyleaf.data.sums import total
 from polyleaf.data.tables import Table, take_or_check_names
 from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
@@ -39,6 +40,7 @@ from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model.fitted import FittedModel
 from polyleaf.model.forest_checks import check_extent
+from polyleaf.params.automatic import chosen_of
 from polyleaf.params.combinations import check, refused
 from polyleaf.params.constraints import SignMatrix, interaction_groups
 from polyleaf.params.settings import Settings
@@ -245,7 +247,13 @@ class Problem:
             result.best_iteration,
             result.evals_result,
             result.bags,
+            self._chosen(result),
         )
+
+    def _chosen(self, result: TrainingResult) -> dict[str, Any]:
+        """Return what was taken for parameters that were "auto"."""
+        used = {field.name: getattr(self.settings, field.name) for field in fields(self.settings)}
+        return chosen_of(self.params, used | {"n_estimators": result.best_iteration + 1})
 
 
 def training_rows(X: Any, y: Any, sample_weight: Any) -> EvalInput:
@@ -348,7 +356,8 @@ def _settled(
             table="sparse" if shards and scipy.sparse.issparse(X) else None,
         )
     )
-    settings = make_settings(params, coding, loss.name, features, interaction, seed)
+    n_rows = round(total(np.array([float(X.shape[0])])))
+    settings = make_settings(params, coding, loss.name, features, interaction, n_rows, seed)
     targets.check_signs(settings.monotone, loss)
     _check_signs_of_categories(settings.monotone, features, params)
     return loss, settings

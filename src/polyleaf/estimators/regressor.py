@@ -43,6 +43,8 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         The best round, from 0, with early stopping; otherwise the last. Predictions use the rounds up to it.
     evals_result_ : dict
         ``evals_result_["validation_0"]["rmse"]`` has the metric of the first evaluation set after each round.
+    chosen_params_ : dict
+        What was taken for the parameters that are "auto", by name.
     best_score_ : dict
         ``best_score_["validation_0"]`` has the metrics of the first evaluation set after the best round.
     feature_importances_ : ndarray of shape (n_features,)
@@ -62,11 +64,11 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_estimators: int | str = 300,
-        learning_rate: float = 0.1,
+        n_estimators: int | str = "auto",
+        learning_rate: float | str = "auto",
         max_depth: int | None = 6,
         max_leaves: int | None = None,
-        min_samples_leaf: int = 20,
+        min_samples_leaf: int | str = "auto",
         max_bins: int | None = 255,
         reg_lambda: float = 1.0,
         reg_alpha: float = 0.0,
@@ -74,7 +76,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         min_child_weight: float = 0.0,
         subsample: float = 1.0,
         sampling_method: str = "uniform",
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
         colsample_bylevel: float = 1.0,
         colsample_bynode: float = 1.0,
         objective: str | Objective | None = None,

@@ -9,15 +9,10 @@ from typing import Any
 from polyleaf.data.inputs import Array
 from polyleaf.data.targets import TargetCoding
 from polyleaf.estimators.features import Features
+from polyleaf.params.automatic import resolved
 from polyleaf.params.constraints import InteractionGroups, SignMatrix, monotone_signs
-from polyleaf.params.resolution import (
-    base_score_vector,
-    output_weight_vector,
-    resolve_hessian,
-    resolve_sketch,
-)
+from polyleaf.params.resolution import base_score_vector, output_weight_vector
 from polyleaf.params.settings import Settings, seed_of
-from polyleaf.params.table import AUTO_ROUNDS, DEFAULT_SKETCH_SIZE
 from polyleaf.params.threads import effective_threads
 
 # What a parameter is turned into where a setting of its name has such a type.
@@ -36,12 +31,13 @@ def make_settings(
     loss_name: str,
     features: Features,
     interaction: InteractionGroups | None,
+    n_rows: int,
     seed: int | None = None,
 ) -> Settings:
     """Return checked parameters as plain Python numbers, with seed, threads and "auto" resolved.
 
     A setting with the name of a parameter is that parameter, unless it is made here. `seed` is that of the
-    run where it was drawn already.
+    run where it was drawn already, `n_rows` the number of rows of all shards.
     """
     n_outputs = coding.n_outputs
 
@@ -49,10 +45,7 @@ def make_settings(
         return None if of_outputs is None else coding.arranged(of_outputs)
 
     made = {
-        "n_estimators": AUTO_ROUNDS if params["n_estimators"] == "auto" else params["n_estimators"],
-        "sketch": resolve_sketch(params, loss_name, n_outputs),
-        "sketch_size": params["sketch_size"] or DEFAULT_SKETCH_SIZE,
-        "hessian": resolve_hessian(params, loss_name, n_outputs),
+        **resolved(params, loss_name, n_outputs, n_rows, features.count),
         "scale_targets": params.get("scale_targets", False),
         "output_weight": arranged(output_weight_vector(params["output_weight"], n_outputs)),
         "base_score": arranged(base_score_vector(params["base_score"], n_outputs)),

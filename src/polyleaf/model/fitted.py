@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from polyleaf.data.category_values import Categories
@@ -35,6 +35,8 @@ class FittedModel:
         ``{data set: {metric: [value after each round]}}``.
     bags : tuple of Bag
         The members that the forest is the mean of; none: it is one model.
+    chosen : dict
+        What was taken for parameters that were "auto", by name.
     """
 
     forest: Forest
@@ -45,6 +47,7 @@ class FittedModel:
     best_iteration: int
     evals_result: dict[str, dict[str, list[float]]]
     bags: tuple[Bag, ...] = ()
+    chosen: dict[str, Any] = field(default_factory=dict)
 
     @property
     def best_rounds(self) -> dict[str, int]:

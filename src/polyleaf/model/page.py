@@ -60,6 +60,11 @@ def describe(model: SavedModel) -> dict[str, Any]:
             data: {metric: [float(value).hex() for value in values] for metric, values in of_data.items()}
             for data, of_data in fitted.evals_result.items()
         },
+        **(
+            {"chosen": {name: _plain(value) for name, value in fitted.chosen.items()}}
+            if fitted.chosen
+            else {}
+        ),
         **({"bags": [bag.describe() for bag in fitted.bags]} if fitted.bags else {}),
         **({} if model.checkpoint is None else {"checkpoint": model.checkpoint.describe()}),
     }
@@ -163,9 +168,21 @@ def read_page(page: Mapping[str, Any], arrays: Mapping[str, Array]) -> SavedMode
         best_iteration=best_iteration,
         evals_result=_evals_result(page),
         bags=read_bags(page["bags"], forest) if "bags" in page else (),
+        chosen=_chosen(page, kind),
     )
     note = read_note(page["checkpoint"], forest.n_rounds) if "checkpoint" in page else None
     return SavedModel(kind, params, fitted, note)
+
+
+def _chosen(page: Mapping[str, Any], kind: EstimatorKind) -> dict[str, Any]:
+    """Return what was taken for parameters that were "auto"; files of earlier versions have none."""
+    table = parameters_of(kind)
+    chosen = entry_of(page, "chosen", dict) if "chosen" in page else {}
+    for name, value in chosen.items():
+        if name not in table or value == "auto":
+            raise ValueError(f"it says that {name!r:.80} was {value!r:.80}.")
+        table[name].rule.check(f"its {name}", value)
+    return dict(chosen)
 
 
 def n_outputs_of(page: Mapping[str, Any]) -> int:

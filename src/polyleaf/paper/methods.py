@@ -230,7 +230,8 @@ def _model(kind: Kind, options: dict[str, Any]) -> Model:
     if kind == "multiclass":
         paper = {"hessian": "diagonal", "softmax_curvature": "p(1-p)", "sketch": None}
         return PolyleafClassifier(base_score=0.0, random_state=0, **{**paper, **options})
-    return PolyleafRegressor(base_score=0.0, scale_targets=False, random_state=0, **options)
+    paper = {"scale_targets": False, "sketch": None}
+    return PolyleafRegressor(base_score=0.0, random_state=0, **{**paper, **options})
 
 
 def _parameters(growth: Growth, rounds: int, threads: int) -> dict[str, Any]:
@@ -240,6 +241,7 @@ def _parameters(growth: Growth, rounds: int, threads: int) -> dict[str, Any]:
         "max_depth": growth.max_depth,
         "max_leaves": growth.max_leaves,
         "min_samples_leaf": growth.min_samples_leaf,
+        "colsample_bytree": 1.0,
         "max_bins": growth.max_bins,
         "min_split_gain": growth.min_split_gain,
         "reg_lambda": REG_LAMBDA,

@@ -72,7 +72,7 @@ def _is_set(name: str) -> Given:
 
 
 def _is_below_one(name: str) -> Given:
-    return lambda s: bool(s.params.get(name, 1) < 1)
+    return lambda s: s.params.get(name, 1) != "auto" and bool(s.params.get(name, 1) < 1)
 
 
 def _is_asked(name: str) -> Given:

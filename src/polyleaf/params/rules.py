@@ -86,24 +86,6 @@ class Integer:
 
 
 @dataclass(frozen=True)
-class IntegerOrAuto:
-    """An integer of at least `low`, or "auto"."""
-
-    low: int
-
-    @property
-    def allowed(self) -> str:
-        return f'{Integer(self.low).allowed} or "auto"'
-
-    def check(self, name: str, value: object) -> None:
-        if isinstance(value, str) and value == "auto":
-            return
-        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
-            raise _wrong_type(name, value, self.allowed)
-        Integer(self.low).check(name, value)
-
-
-@dataclass(frozen=True)
 class Real:
     """A finite number, at least `low` and at most `high`; if `open_low` or `open_high`, not equal to it."""
 
@@ -127,6 +109,25 @@ class Real:
         below = number < self.high if self.open_high else number <= self.high
         if not (above and below and math.isfinite(number)):
             raise _wrong_value(name, value, f"a finite {self.allowed}")
+
+
+@dataclass(frozen=True)
+class OrAuto:
+    """What another rule allows, or "auto"."""
+
+    rule: Integer | Real
+
+    @property
+    def allowed(self) -> str:
+        return f'{self.rule.allowed} or "auto"'
+
+    def check(self, name: str, value: object) -> None:
+        if isinstance(value, str) and value == "auto":
+            return
+        try:
+            self.rule.check(name, value)
+        except TypeError:
+            raise _wrong_type(name, value, self.allowed) from None
 
 
 @dataclass(frozen=True)

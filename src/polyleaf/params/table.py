@@ -24,9 +24,9 @@ from polyleaf.params.rules import (
     GroupMetrics,
     GroupWeights,
     Integer,
-    IntegerOrAuto,
     MonotoneSigns,
     NumberOrVector,
+    OrAuto,
     Real,
     Rule,
     Seed,
@@ -48,6 +48,10 @@ AUTO_ROUNDS = 2000
 AUTO_PATIENCE = 50
 AUTO_FEW_ROWS = 2000
 AUTO_FIXED_ROUNDS = 100
+# Of learning_rate="auto": the rows from which on the rate is the higher one. Of colsample_bytree="auto": the
+# features that a tree has to choose from at least.
+AUTO_FEW_ROUNDS_ROWS = 20_000
+AUTO_FEATURES = 6
 
 METRICS: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": (
@@ -119,8 +123,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "n_estimators",
-        IntegerOrAuto(1),
-        300,
+        OrAuto(Integer(1)),
+        "auto",
         "Number of boosting rounds. A round grows one tree for all outputs, or one tree per output (see "
         '`multi_strategy`). "auto": as many as rows ask for that are not trained on, those of `eval_set` or, '
         "without it, some of the training rows (see `validation_fraction` and `refit`), at most 2,000; they "
@@ -128,9 +132,10 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "learning_rate",
-        Real(0, open_low=True),
-        0.1,
-        "Factor applied to the leaf values of every tree.",
+        OrAuto(Real(0, open_low=True)),
+        "auto",
+        f'Factor applied to the leaf values of every tree. "auto": 0.05 below {AUTO_FEW_ROUNDS_ROWS:,} rows, '
+        "0.1 from there on, where half as many rounds save more than they lose.",
     ),
     Parameter(
         "max_depth",
@@ -144,7 +149,13 @@ PARAMETERS: tuple[Parameter, ...] = (
         None,
         "Most leaves of a tree, grown best-first. None: no limit, then `max_depth` must be set.",
     ),
-    Parameter("min_samples_leaf", Integer(1), 20, "Smallest number of training rows in a leaf."),
+    Parameter(
+        "min_samples_leaf",
+        OrAuto(Integer(1)),
+        "auto",
+        'Smallest number of training rows in a leaf. "auto": 3 for the squared error, 5 for the cross '
+        "entropy of three classes and more, 20 for other losses.",
+    ),
     Parameter(
         "max_bins",
         Integer(2, 65534, or_none=True),
@@ -190,9 +201,10 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "colsample_bytree",
-        Real(0, 1, open_low=True),
-        1.0,
-        "Share of the features drawn, without replacement, for each round.",
+        OrAuto(Real(0, 1, open_low=True)),
+        "auto",
+        'Share of the features drawn, without replacement, for each round. "auto": half of them, but at '
+        f"least {AUTO_FEATURES}.",
     ),
     Parameter(
         "colsample_bylevel",
@@ -284,14 +296,15 @@ PARAMETERS: tuple[Parameter, ...] = (
         "summed with random signs; "
         '"random_sampling": outputs drawn in proportion to their gradients; "top_outputs": those with the '
         'largest gradients. Each round anew; leaf values always come from all outputs. "auto": a random '
-        f"projection for the cross entropy of {AUTO_SKETCH_OUTPUTS} classes and more, otherwise none. None: "
-        "all outputs.",
+        "projection for the squared error of 3 targets and more and the cross entropy of 5 classes and more, "
+        "otherwise none. None: all outputs.",
     ),
     Parameter(
         "sketch_size",
         Integer(1, or_none=True),
         None,
-        f"Outputs of the sketch. None: {DEFAULT_SKETCH_SIZE}. As many as there are outputs is no sketch.",
+        f'Outputs of the sketch. None: {DEFAULT_SKETCH_SIZE}; with `sketch="auto"`, 2 for targets and below '
+        f"{AUTO_SKETCH_OUTPUTS} classes. As many as there are outputs is no sketch.",
     ),
     Parameter(
         "hessian",

@@ -1,0 +1,109 @@
+"""What "auto" stands for: one small table, by what is learnt and how much there is to learn from.
+
+docs/defaults.md has the measurements behind each number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyleaf.params.constraints import has_signs
+from polyleaf.params.objectives import has_hessian_rule
+from polyleaf.params.table import (
+    AUTO_FEATURES,
+    AUTO_FEW_ROUNDS_ROWS,
+    AUTO_ROUNDS,
+    AUTO_SHARED_OUTPUTS,
+    AUTO_SKETCH_OUTPUTS,
+    DEFAULT_SKETCH_SIZE,
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How trees of a loss are grown where nobody says how.
+
+    Attributes
+    ----------
+    min_samples_leaf : int
+        Rows in a leaf.
+    sketches : tuple of (int, int)
+        Numbers of outputs, ascending, from each of which on splits are found on so many numbers a row.
+    """
+
+    min_samples_leaf: int
+    sketches: tuple[tuple[int, int], ...] = ()
+
+
+_SIZES = {
+    "squared_error": Size(3, ((3, 2),)),
+    "cross_entropy": Size(5, ((5, 2), (AUTO_SKETCH_OUTPUTS, DEFAULT_SKETCH_SIZE))),
+}
+_USUAL_SIZE = Size(20)
+_USUAL_RATE, _RATE_OF_MANY_ROWS = 0.05, 0.1
+# Parameters that may be "auto" and stand for a number or an option; `sketch_size` comes with its sketch.
+_NAMES = ("n_estimators", "learning_rate", "min_samples_leaf", "colsample_bytree", "sketch", "hessian")
+
+
+def resolved(
+    params: Mapping[str, Any], loss: str, n_outputs: int, n_rows: int, n_features: int
+) -> dict[str, Any]:
+    """Return the parameters that may be "auto", as they are used.
+
+    Parameters
+    ----------
+    params : mapping
+        Parameters by name, checked one by one already.
+    loss : str
+        The name of the loss.
+    n_outputs, n_rows, n_features : int
+        Of the problem, all shards together.
+    """
+    size = _SIZES.get(loss, _USUAL_SIZE)
+    sketch, sketch_size = _sketch(params, size, n_outputs)
+    chosen = {
+        "n_estimators": AUTO_ROUNDS,
+        "learning_rate": _USUAL_RATE if n_rows < AUTO_FEW_ROUNDS_ROWS else _RATE_OF_MANY_ROWS,
+        "min_samples_leaf": size.min_samples_leaf,
+        "colsample_bytree": min(1.0, max(0.5, AUTO_FEATURES / n_features)),
+        "sketch": sketch,
+        "hessian": _hessian(params, loss, n_outputs),
+    }
+    used = {
+        name: value if params.get(name, "auto") == "auto" else params[name] for name, value in chosen.items()
+    }
+    return {**used, "sketch_size": params["sketch_size"] or sketch_size}
+
+
+def chosen_of(params: Mapping[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the resolved parameters that nobody gave."""
+    names = [name for name in _NAMES if params.get(name) == "auto"]
+    if params.get("sketch") == "auto" and used["sketch"] is not None and params.get("sketch_size") is None:
+        names.append("sketch_size")
+    return {name: used[name] for name in names}
+
+
+def _sketch(params: Mapping[str, Any], size: Size, n_outputs: int) -> tuple[str | None, int]:
+    """Return the sketch of splits, None: none, and its size."""
+    possible = (
+        params["sparse_leaves"] is None
+        and params["multi_strategy"] == "multi_output_tree"
+        and params.get("hessian") != "exact"
+        and not has_signs(params.get("monotone_constraints"))
+    )
+    wide = [width for least, width in size.sketches if n_outputs >= least]
+    if params["sketch"] != "auto":
+        return params["sketch"], DEFAULT_SKETCH_SIZE
+    return ("random_projection", wide[-1]) if possible and wide else (None, DEFAULT_SKETCH_SIZE)
+
+
+def _hessian(params: Mapping[str, Any], loss: str, n_outputs: int) -> str:
+    """Return what stands for the Hessian where nobody says."""
+    possible = (
+        has_hessian_rule(loss)  # a callable's Hessian may be negative
+        and params["sparse_leaves"] is None
+        and params["multi_strategy"] == "multi_output_tree"
+    )
+    return "shared" if possible and n_outputs >= AUTO_SHARED_OUTPUTS else "diagonal"
