@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from asyncio import CancelledError
 from typing import Any, ClassVar, Self
 
@@ -30,11 +31,11 @@ def _fit(
 ) -> None:
     """Train a plain estimator on a cluster, and make it a fitted one."""
     sets = read_eval_sets(eval_set, eval_sample_weight)
-    callbacks = check_shards(estimator, len(sets))
+    fit = check_shards(estimator, len(sets), start)
     params = estimator.get_params(deep=False)
     if start is not None and start.source == "resume":
         start.note.check_params(params, estimator._kind)
-    for one in callbacks:
+    for one in fit.callbacks:
         if isinstance(one, Checkpoint):
             checked_target(one.path)
     training = ClusterRows("training", "X", "y", "sample_weight", tables)
@@ -51,7 +52,7 @@ def _fit(
     # What is called here stays here: it need not be a thing that can be sent.
     on_workers = [one for one in params["callbacks"] or () if runs_on_workers(one)]
     sent = type(estimator)(**params | {"callbacks": on_workers or None, "verbose": 0})
-    rounds, config = ClientRounds(estimator._kind, params, callbacks, start), Config.read()
+    rounds, config = ClientRounds(estimator._kind, params, fit, start), Config.read()
     scheduler = client.scheduler.address
 
     def work() -> None:
@@ -66,6 +67,8 @@ def _fit(
             ) from error
 
     fitted, error = rounds.followed(work)
+    if rounds.warning:
+        warnings.warn(rounds.warning, UserWarning, stacklevel=3)  # the caller of fit
     estimator._take(fitted)
     estimator._seed = rounds.seed
     estimator._loaded = False

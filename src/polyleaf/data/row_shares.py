@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,11 +14,10 @@ from polyleaf.peers.current import current_peers
 from polyleaf.peers.gather import gather_rows
 
 Integers = npt.NDArray[np.int64]
+Entries = npt.NDArray[np.void]
 
 # What rows that differ in nothing have in common, and how many they are.
-_ENTRY = np.dtype(
-    [("key", np.uint64), ("stratum", np.int64), ("weight", np.float64), ("count", np.int64)]
-)
+_ENTRY = np.dtype([("key", np.uint64), ("stratum", np.int64), ("weight", np.float64), ("count", np.int64)])
 # Weights are counted in units of which all weight has about 2 to this power.
 _TOTAL_BITS = 60
 
@@ -70,23 +71,26 @@ def row_shares(
         return _shares(entries, least, n_parts)[entry_of_row]
     received = peers.all_to_all(np.split(entries, _bounds(entries["key"], peers.size)))
     of_ranks = [np.frombuffer(part, dtype=_ENTRY) for part in received]
-    found = _shares(np.concatenate(of_ranks), least, n_parts)
+    here = np.concatenate(of_ranks)
+    order = np.lexsort((here["weight"], here["stratum"], here["key"]))
+    found = np.empty(len(here))
+    found[order] = _shares(here[order], least, n_parts)
     answers = peers.all_to_all(np.split(found, np.cumsum([len(one) for one in of_ranks])[:-1]))
     return np.concatenate([np.frombuffer(part, dtype=np.float64) for part in answers])[entry_of_row]
 
 
 def _entries(
     keys: Words, weight: FloatArray | None, strata: npt.NDArray[np.integer] | None
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.intp]]:
-    """Return what different rows there are, in the order of the keys, and which of these each row is."""
+) -> tuple[Entries, npt.NDArray[np.intp]]:
+    """Return what different rows there are, by key, stratum and weight, and which of these each row is."""
+    order = np.lexsort([one for one in (weight, strata, keys) if one is not None])
     rows = np.empty(len(keys), dtype=_ENTRY)
-    rows["key"], rows["count"] = keys, 1
-    rows["weight"] = 1.0 if weight is None else weight
-    rows["stratum"] = 0 if strata is None else strata
-    order = np.lexsort((rows["weight"], rows["stratum"], rows["key"]))
-    begins = _begins(*(rows[name][order] for name in ("key", "stratum", "weight")))
-    entries = rows[order[begins]]
+    rows["key"] = keys[order]
+    rows["stratum"] = 0 if strata is None else strata[order]
+    rows["weight"] = 1.0 if weight is None else weight[order]
+    begins = _begins(rows, "key", "stratum", "weight")
     lengths = np.diff(begins, append=len(keys))
+    entries = rows[begins]
     entries["count"] = lengths
     entry_of_row = np.empty(len(keys), dtype=np.intp)
     entry_of_row[order] = np.repeat(np.arange(len(begins)), lengths)
@@ -99,11 +103,13 @@ def _bounds(keys: Words, n_ranks: int) -> npt.NDArray[np.intp]:
     return np.searchsorted(keys, np.array(firsts, dtype=np.uint64))
 
 
-def _shares(entries: npt.NDArray[np.void], least: int, n_parts: int) -> FloatArray:
-    """Return the share of each entry; those of a key are all here, and no keys between those here elsewhere."""
-    keys, unit = np.unique(entries["key"], return_inverse=True)
-    _, weights = _summed(entries, unit)
-    strata = _where_most_are(entries, unit)
+def _shares(entries: Entries, least: int, n_parts: int) -> FloatArray:
+    """Return the share of each entry.
+
+    They are in the order of keys, strata and weights. Those of a key are all here, and so are those of all
+    keys between two of them.
+    """
+    weights, strata = _units(entries)
     # Integers have one sum, in whatever order and wherever they are added.
     whole = total(weights)
     sizes = np.rint(np.ldexp(weights, _TOTAL_BITS - int(np.frexp(whole)[1]))).astype(np.int64)
@@ -111,9 +117,24 @@ def _shares(entries: npt.NDArray[np.void], least: int, n_parts: int) -> FloatArr
     light = np.flatnonzero(sizes <= most)
     order = light[np.argsort(strata[light], kind="stable")]  # by stratum, and by key within it
     n_strata = 1 + int(largest(strata, None))
-    shares = np.full(len(keys), np.nan)
+    shares = np.full(len(weights), np.nan)
     shares[order] = _middles(sizes[order], strata[order], n_strata, least, n_parts)
-    return shares[unit]
+    return np.repeat(shares, np.diff(_begins(entries, "key"), append=len(entries)))
+
+
+def _units(entries: Entries) -> tuple[FloatArray, Integers]:
+    """Return the weight of each key, and the stratum with most of it; of equal ones, the lowest.
+
+    Equal weights are counted, and others added in their order, wherever they come from.
+    """
+    same = _begins(entries, "key", "stratum", "weight")
+    counts, entries = _sums(entries["count"], same), entries[same]
+    cells = _begins(entries, "key", "stratum")
+    weights, entries = _sums(entries["weight"] * counts, cells), entries[cells]
+    units = _begins(entries, "key")
+    unit = np.repeat(np.arange(len(units)), np.diff(units, append=len(entries)))
+    heaviest = np.lexsort((-weights, unit))[units]
+    return _sums(weights, units), entries["stratum"][heaviest]
 
 
 def _middles(sizes: Integers, strata: Integers, n_strata: int, least: int, n_parts: int) -> FloatArray:
@@ -140,47 +161,24 @@ def _parts_of_all(middles: FloatArray, strata: Integers, n_strata: int, n_parts:
     last[strata] = parts  # of several, the last one stays
     of_ranks = gather_rows(last[np.newaxis])
     before = of_ranks[: _rank()].max(axis=0, initial=-1)
-    begins = _begins(strata)
+    begins = np.flatnonzero(np.diff(strata, prepend=-1))
     previous = np.concatenate([[-1], parts[:-1]])[: len(parts)]
     previous[begins] = before[strata[begins]]
     return _before_and_in_all(np.bincount(strata[parts != previous], minlength=n_strata))[1]
 
 
-def _where_most_are(entries: npt.NDArray[np.void], unit: npt.NDArray[np.intp]) -> Integers:
-    """Return for each unit the stratum with most of its weight."""
-    first, sums = _summed(entries, unit, entries["stratum"])
-    units, strata = unit[first], entries["stratum"][first]
-    # The last of each unit in this order is the heaviest; of equal ones the lowest.
-    ranked = np.lexsort((-strata, sums, units))
-    last = np.append(_begins(units[ranked])[1:], len(ranked)) - 1
-    found: Integers = strata[ranked[last[: len(ranked)]]]
-    return found
-
-
-def _summed(
-    entries: npt.NDArray[np.void], *groups: npt.NDArray[np.integer]
-) -> tuple[npt.NDArray[np.intp], FloatArray]:
-    """Return an entry of each group, in their order, and the weight of all of them.
-
-    Equal weights are counted, and others added in their order, wherever they come from.
-    """
-    weight = entries["weight"]
-    order = np.lexsort((weight, *groups[::-1]))
-    same = _begins(*(group[order] for group in groups), weight[order])
-    counts = np.add.reduceat(entries["count"][order], same) if len(same) else np.empty(0)
-    first = order[same]
-    begins = _begins(*(group[first] for group in groups))
-    sums = np.add.reduceat(weight[first] * counts, begins) if len(begins) else np.empty(0)
-    return first[begins], sums
-
-
-def _begins(*columns: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
-    """Return where rows of columns begin that differ from those before them."""
-    differ = np.zeros(len(columns[0]), dtype=bool)
+def _begins(entries: Entries, *names: str) -> npt.NDArray[np.intp]:
+    """Return where entries begin that differ from those before them in some of their fields."""
+    differ = np.zeros(len(entries), dtype=bool)
     differ[:1] = True
-    for column in columns:
-        differ[1:] |= column[1:] != column[:-1]
+    for name in names:
+        differ[1:] |= entries[name][1:] != entries[name][:-1]
     return np.flatnonzero(differ)
+
+
+def _sums(values: npt.NDArray[Any], begins: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """Return the sums of values from each place up to the next."""
+    return np.add.reduceat(values, begins) if len(begins) > 0 else values
 
 
 def _before_and_in_all(values: Integers) -> tuple[Integers, Integers]:
