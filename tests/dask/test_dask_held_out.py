@@ -24,12 +24,12 @@ pytestmark = [
     pytest.mark.other_threads("Dask's workers are processes of their own"),
 ]
 
-# Twice what rows.py has, and more: as many rows as one set is held out of.
+# As many rows as one set is held out of, also without those of no weight.
 MANY = AUTO_FEW_ROWS + 50
 RNG = np.random.default_rng(2)
 X_MANY = RNG.normal(size=(MANY, 3)).round(2)
 Y_MANY = np.column_stack([X_MANY[:, 0] * X_MANY[:, 1], X_MANY[:, 2] ** 2]) + RNG.normal(size=(MANY, 2))
-WEIGHT_MANY = RNG.choice([0.0, 0.3, 1.0], MANY)
+WEIGHT_MANY = np.where(np.arange(MANY) % 97 == 0, 0.0, RNG.choice([0.3, 1.0, 2.0], MANY))
 COMMON = {"n_estimators": "auto", "max_leaves": 4, "min_samples_leaf": 3, "learning_rate": 0.5}
 CAPPED = COMMON | {"n_estimators": 8, "early_stopping_rounds": 4}
 
@@ -46,13 +46,13 @@ CASES = {
     ),
     "gaps and weights": (
         REGRESSORS,
-        {"categorical_features": ["town"]},
+        {"categorical_features": ["town"], "n_estimators": 10, "early_stopping_rounds": 5},
         (frame(TABLE, [20, 20, 65]), frame(GAPS, [70]), array(WEIGHT, 50)),
         (TABLE, GAPS, WEIGHT),
     ),
     "classes": (
         (DaskPolyleafClassifier, PolyleafClassifier),
-        {"categorical_features": ["town"], "class_weight": "balanced"},
+        {"categorical_features": ["town"], "class_weight": "balanced", "validation_fraction": 0.5},
         (frame(TABLE, [20, 65]), frame(CLASSES, [70])),
         (TABLE, CLASSES),
     ),
@@ -118,7 +118,8 @@ def test_a_worker_is_killed_in_either_training(cluster, tmp_path, own, training,
     fault = FaultIn(cluster, killed, own, training)
     plain = (X, Y, WEIGHT.to_numpy()) if n_rows == N else (X_MANY, Y_MANY, WEIGHT_MANY)
     tables = tuple(array(values, n_rows // 9) for values in plain)
-    assert_same_file(tmp_path, fault, tables, plain, CAPPED | {"subsample": 0.8, "random_state": 1})
+    params = CAPPED | {"subsample": 0.8, "random_state": 1, "validation_fraction": 0.34}
+    assert_same_file(tmp_path, fault, tables, plain, params)
     assert cluster.left_behind(list(cluster.client.nthreads())) == {}
 
 
@@ -127,7 +128,6 @@ def test_a_worker_that_comes_takes_rows_of_either_training(cluster, tmp_path, tr
     before = set(cluster.grow_to(2))
     cluster.client.retire_workers(sorted(set(cluster.client.nthreads()) - before))
     waited_for(lambda: set(cluster.client.nthreads()) == before)
-    fault = FaultIn(cluster, lambda address, pid: cluster.grow_to(3), True, training)
     params = COMMON | {"n_estimators": 30, "early_stopping_rounds": 30, "max_leaves": 8}
     plain = X_MANY, X_MANY[:, :2] * 3  # many rounds make it better
     with Heard("will take rows") as heard:

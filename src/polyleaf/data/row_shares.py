@@ -70,12 +70,15 @@ def row_shares(
     if peers is None:
         return _shares(entries, least, n_parts)[entry_of_row]
     received = peers.all_to_all(np.split(entries, _bounds(entries["key"], peers.size)))
+    del entries  # before others are here, once and in their order
     of_ranks = [np.frombuffer(part, dtype=_ENTRY) for part in received]
-    here = np.concatenate(of_ranks)
+    here, ends = np.concatenate(of_ranks), np.cumsum([len(one) for one in of_ranks])
+    del received, of_ranks
     order = np.lexsort((here["weight"], here["stratum"], here["key"]))
+    here = here[order]
     found = np.empty(len(here))
-    found[order] = _shares(here[order], least, n_parts)
-    answers = peers.all_to_all(np.split(found, np.cumsum([len(one) for one in of_ranks])[:-1]))
+    found[order] = _shares(here, least, n_parts)
+    answers = peers.all_to_all(np.split(found, ends[:-1]))
     return np.concatenate([np.frombuffer(part, dtype=np.float64) for part in answers])[entry_of_row]
 
 
@@ -90,7 +93,7 @@ def _entries(
     rows["weight"] = 1.0 if weight is None else weight[order]
     begins = _begins(rows, "key", "stratum", "weight")
     lengths = np.diff(begins, append=len(keys))
-    entries = rows[begins]
+    entries = _some(rows, begins)
     entries["count"] = lengths
     entry_of_row = np.empty(len(keys), dtype=np.intp)
     entry_of_row[order] = np.repeat(np.arange(len(begins)), lengths)
@@ -128,9 +131,9 @@ def _units(entries: Entries) -> tuple[FloatArray, Integers]:
     Equal weights are counted, and others added in their order, wherever they come from.
     """
     same = _begins(entries, "key", "stratum", "weight")
-    counts, entries = _sums(entries["count"], same), entries[same]
+    counts, entries = _sums(entries["count"], same), _some(entries, same)
     cells = _begins(entries, "key", "stratum")
-    weights, entries = _sums(entries["weight"] * counts, cells), entries[cells]
+    weights, entries = _sums(entries["weight"] * counts, cells), _some(entries, cells)
     units = _begins(entries, "key")
     unit = np.repeat(np.arange(len(units)), np.diff(units, append=len(entries)))
     heaviest = np.lexsort((-weights, unit))[units]
@@ -174,6 +177,11 @@ def _begins(entries: Entries, *names: str) -> npt.NDArray[np.intp]:
     for name in names:
         differ[1:] |= entries[name][1:] != entries[name][:-1]
     return np.flatnonzero(differ)
+
+
+def _some(entries: Entries, places: npt.NDArray[np.intp]) -> Entries:
+    """Return entries at some places, ascending; no copy of all."""
+    return entries if len(places) == len(entries) else entries[places]
 
 
 def _sums(values: npt.NDArray[Any], begins: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
