@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from polyleaf.dask.comms import is_connected
 from polyleaf.dask.config import Config
 from polyleaf.dask.prediction import lazy_prediction
-from polyleaf.dask.rounds import ClientRounds, runs_on_workers
+from polyleaf.dask.rounds import ClientRounds
 from polyleaf.dask.tables import ClusterRows
 from polyleaf.dask.training import fit_on_cluster
 from polyleaf.data.eval_sets import read_eval_sets
@@ -49,9 +49,8 @@ def _fit(
     if issparse(tables["X"]._meta):
         check(Situation(shards=True, table="sparse"))
     check(Situation(shards=True, sparse_labels=issparse(tables["y"]._meta)))
-    # What is called here stays here: it need not be a thing that can be sent.
-    on_workers = [one for one in params["callbacks"] or () if runs_on_workers(one)]
-    sent = type(estimator)(**params | {"callbacks": on_workers or None, "verbose": 0})
+    # What is called here stays here: it need not be a thing that can be sent. `rounds` has what is not.
+    sent = type(estimator)(**params | {"callbacks": None, "verbose": 0})
     rounds, config = ClientRounds(estimator._kind, params, fit, start), Config.read()
     scheduler = client.scheduler.address
 
