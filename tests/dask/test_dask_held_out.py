@@ -99,7 +99,7 @@ def assert_same_file(folder, fault, tables, plain_rows, params):
     """Compare the files of a fit with a fault and of a plain fit; callbacks see each round once."""
     schedule = LearningRateSchedule(slower)
     local = fitted(params, [schedule, fault], tables, None).to_local()
-    other = FaultIn(None, None, None, None)
+    other = FaultIn(None, None, None, None)  # of neither training
     plain = PolyleafRegressor(**params, callbacks=[schedule, other]).fit(*plain_rows)
     assert local.evals_result_ == plain.evals_result_
     assert saved(local, folder / "local") == saved(plain, folder / "plain")
@@ -120,6 +120,21 @@ def test_a_worker_is_killed_in_either_training(cluster, tmp_path, own, training,
     tables = tuple(array(values, n_rows // 9) for values in plain)
     params = CAPPED | {"subsample": 0.8, "random_state": 1, "validation_fraction": 0.34}
     assert_same_file(tmp_path, fault, tables, plain, params)
+    assert cluster.left_behind(list(cluster.client.nthreads())) == {}
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["rank 0", "another"])
+def test_a_worker_is_killed_between_the_trainings(cluster, tmp_path, own):
+    cluster.grow_to(3)
+
+    class Between(FaultIn):
+        def after_training(self, state):
+            if self.victim is None:
+                self.strike()
+
+    fault = Between(cluster, killed, own, None)
+    plain = X_MANY, Y_MANY
+    assert_same_file(tmp_path, fault, tuple(array(one, 200) for one in plain), plain, CAPPED)
     assert cluster.left_behind(list(cluster.client.nthreads())) == {}
 
 
@@ -176,10 +191,11 @@ class StopIn(FaultIn):
             raise Stop
 
 
-@pytest.mark.parametrize("training", [0, 1], ids=["watched", "all rows"])
-def test_checkpoints_are_those_of_a_plain_fit_and_either_goes_on(cluster, tmp_path, training):
-    plain = X_MANY, Y_MANY, WEIGHT_MANY
-    given = tuple(array(one, 300) for one in plain)
+@pytest.mark.parametrize(("n_rows", "training"), [(MANY, 0), (MANY, 1), (N, 1)])
+def test_checkpoints_are_those_of_a_plain_fit_and_either_goes_on(cluster, tmp_path, n_rows, training):
+    """While each row is held out in turn, none is written."""
+    plain = X_MANY[:n_rows], Y_MANY[:n_rows], WEIGHT_MANY[:n_rows]
+    given = tuple(array(one, n_rows // 7) for one in plain)
     files, left = [], []
     for kind, rows in ((DaskPolyleafRegressor, given), (PolyleafRegressor, plain)):
         path = tmp_path / kind.__name__
