@@ -1,7 +1,7 @@
 """Rows in several shards, each of which has a part of them."""
 
 from polyleaf.data.eval_sets import EvalInput
-from polyleaf.estimators.shards import fit_shard
+from polyleaf.estimators.shard_training import fit_shard
 from polyleaf.model.file import write_model
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.pieces import Pieces

@@ -39,8 +39,10 @@ class Fault:
 
     def after_round(self, state):
         self.rounds.append(state.round)
-        if state.round != AT or self.victim is not None:
-            return
+        if state.round == AT and self.victim is None:
+            self.strike()
+
+    def strike(self):
         ranks = {
             key.rpartition("-")[2]: address
             for address, keys in self.cluster.client.processing().items()

@@ -29,6 +29,7 @@ from polyleaf.callbacks import (
 )
 from polyleaf.dask import DaskPolyleafRegressor
 from polyleaf.dask.rounds import ClientRounds
+from polyleaf.estimators.fit import Fit
 
 pytestmark = [
     pytest.mark.cpu_only("shards are of the CPU"),
@@ -174,7 +175,7 @@ def test_what_is_logged_of_a_training_that_fails(cluster, caplog):
     ids=["none", "early stopping and a bar", "TimeLimit", "LearningRateSchedule", "own"],
 )
 def test_rounds_wait_for_callbacks_that_may_change_them_alone(callbacks, waits):
-    assert ClientRounds("regressor", {}, callbacks, None).waits is waits
+    assert ClientRounds("regressor", {}, Fit(callbacks, None), None).waits is waits
 
 
 class Breaks:

@@ -38,7 +38,7 @@ def objective(y, scores, weight):
         ({"hessian": "exact", "objective": "cross_entropy"}, "hessian='exact'"),
         ({"device": "cuda"}, "cuda"),
         ({"n_estimators": -1}, "n_estimators"),
-        ({"early_stopping_rounds": 3}, "early_stopping_rounds"),
+        ({"n_bags": 2}, "n_bags"),
         ({"max_depth": None}, "max_depth"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

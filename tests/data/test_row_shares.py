@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyleaf.data.row_shares import drawn_keys, row_shares
+from polyleaf.peers.collectives import Collectives
+from polyleaf.peers.current import summed_over
+from polyleaf.peers.local import run_local
 
-pytestmark = [pytest.mark.cpu_only("pure Python"), pytest.mark.python_only("pure Python")]
+pytestmark = pytest.mark.cpu_only("rows are chosen on the host")
 
 ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=60)
 
@@ -28,6 +31,37 @@ def test_neither_order_nor_copies_matter(rows: list[tuple[int, int, int]], rando
     assert np.array_equal(row_shares(keys[copies], None, strata[copies], least=1), shares[copies])
     for key in np.unique(keys):
         assert len(np.unique(shares[keys == key])) == 1
+
+
+@given(
+    ROWS,
+    st.lists(st.integers(0, 3), min_size=60, max_size=60),
+    st.integers(1, 4),
+    st.integers(1, 7),
+    st.sampled_from([1.0, 0.1, 1e-200, 1e200]),
+)
+def test_no_cut_into_shards_matters(
+    rows: list[tuple[int, int, int]], owners: list[int], n_shards: int, n_parts: int, unit: float
+) -> None:
+    """Also where weights have no exact sum, and where shards have no rows."""
+    keys = drawn_keys(np.array([row[0] for row in rows], dtype=np.uint64), 5)
+    weight = np.array([unit * row[1] for row in rows])
+    strata = np.array([row[2] for row in rows])
+    owner = np.array(owners[: len(rows)]) % n_shards
+
+    def of_shard(exchange: object) -> object:
+        peers = Collectives(exchange)  # type: ignore[arg-type]
+        own = owner == peers.rank
+        with summed_over(peers):
+            return [
+                row_shares(keys[own], weight[own], strata[own], 2, n_parts),
+                row_shares(keys[own], None, None, n_parts, n_parts),
+            ]
+
+    expected = (row_shares(keys, weight, strata, 2, n_parts), row_shares(keys, None, None, n_parts, n_parts))
+    for rank, found in enumerate(run_local(n_shards, of_shard)):
+        for whole, part in zip(expected, found, strict=True):  # type: ignore[call-overload]
+            assert np.array_equal(part, whole[owner == rank], equal_nan=True)
 
 
 def test_shares_are_of_the_weight_of_a_stratum() -> None:

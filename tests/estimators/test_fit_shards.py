@@ -10,7 +10,8 @@ from parts import file_of, fit_parts
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
 from polyleaf.callbacks import LearningRateSchedule
 from polyleaf.data.eval_sets import EvalInput
-from polyleaf.estimators.shards import fit_shard, prepare_shard, train_shard
+from polyleaf.estimators.shard_training import Progress, fit_shard, train_shard
+from polyleaf.estimators.shards import Asked, prepare_shard
 from polyleaf.metrics import rmse_per_output
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
@@ -230,9 +231,9 @@ def test_a_round_that_was_done_before_is_heard_of(tmp_path):
         pieces = Pieces(peers, (exchange.rank,), (half,))
         given = EvalInput("t", TABLE[["a", "b"]][rows], Y[rows], None, "X", "y", "w", pieces)
         stop = lambda state: state.round == 2  # noqa: E731
-        shard = prepare_shard(PolyleafRegressor(n_estimators=6, callbacks=[stop]), given, [], 1)
-        done = list(known) if exchange.rank else []  # one shard has lost its memory
-        return train_shard(shard, peers, done), done
+        shard = prepare_shard(Asked(PolyleafRegressor(n_estimators=6, callbacks=[stop])), given, [], 1)
+        progress = Progress(done=list(known) if exchange.rank else [])  # one shard has lost its memory
+        return train_shard(shard, peers, progress), progress.done
 
     whole, known = run_local(2, lambda exchange: trained(exchange, []))[0]
     assert len(known) == 3

@@ -9,7 +9,8 @@ from test_fit_shards import CASES, COMMON, TABLE, N, file_of, taken
 
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.estimators.shard_facts import ShardFacts
-from polyleaf.estimators.shards import prepare_shard, train_shard
+from polyleaf.estimators.shard_training import Progress, train_shard
+from polyleaf.estimators.shards import Asked, prepare_shard
 from polyleaf.peers.answers import Answers, Remembered
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.exchange import ExchangeError
@@ -62,29 +63,29 @@ def test_what_was_lost_is_read_by_what_is_known(name, tmp_path):
     def first(exchange):
         peers = Collectives(exchange)
         training, watched = rows_of(name, [[0, 3], [1, 4], [2, 5]][exchange.rank], peers)
-        shard = prepare_shard(estimator, training, [watched], 1)
+        shard = prepare_shard(Asked(estimator), training, [watched], 1)
         shard.callbacks = [after_two]
-        done, history = [], {}
-        train_shard(shard, peers, done, history)
-        assert len(done) == shard.scores.n_rounds == 2
-        return shard, done, history
+        progress = Progress()
+        train_shard(shard, peers, progress)
+        assert len(progress.done) == shard.scores.n_rounds == 2
+        return shard, progress
 
     kept = run_local(3, first)
     wanted = [[0, 3, 1], [4, 5], [2]]
 
     def second(exchange):
         peers, own = Collectives(exchange), wanted[exchange.rank]
-        shard, done, history = (None, [], {}) if exchange.rank == 1 else kept[exchange.rank]
+        shard, progress = (None, Progress()) if exchange.rank == 1 else kept[exchange.rank]
         lost = own if shard is None else [k for k in own if k not in shard.pieces[0]]
         training, watched = rows_of(name, lost, peers)
         facts = ShardFacts.read(kept[0][0].facts.written())
-        now = prepare_shard(estimator, training, [watched], 1, facts=facts)
+        now = prepare_shard(Asked(estimator), training, [watched], 1, facts=facts)
         if shard is not None:
             left = shard.of_pieces([own, own])
             assert len(left.scores.values) == left.problem.data.X.shape[0]
             now = replace(left.followed_by(now), callbacks=[])
         assert now.pieces == [own, own]
-        return train_shard(now, peers, done, history)
+        return train_shard(now, peers, progress)
 
     for rank, model in enumerate(run_local(3, second)):
         assert file_of(tmp_path / f"rank {rank}", model) == expected
@@ -115,15 +116,15 @@ def test_a_failure_at_any_moment_changes_nothing(strategy, step, tmp_path):
     def trained(exchange, limit):
         peers = Collectives(exchange)
         training, watched = rows_of("targets", [[0, 2, 4], [1, 3, 5]][exchange.rank], peers)
-        shard = prepare_shard(estimator, training, [watched], 1)
-        done, history = [], {}
+        shard = prepare_shard(Asked(estimator), training, [watched], 1)
+        progress = Progress()
         with contextlib.suppress(ExchangeError):
-            train_shard(shard, Collectives(Limited(exchange, limit)), done, history)
+            train_shard(shard, Collectives(Limited(exchange, limit)), progress)
         if exchange.rank == 0:
             kept_scores.add(shard.scores.values is not None)
-            rounds.add(len(done))
-        assert shard.scores.values is None or shard.scores.n_rounds == len(done)
-        return train_shard(shard, peers, done, history)
+            rounds.add(len(progress.done))
+        assert shard.scores.values is None or shard.scores.n_rounds == len(progress.done)
+        return train_shard(shard, peers, progress)
 
     try:
         for limit in range(0, 17 * step, step):

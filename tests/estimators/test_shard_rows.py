@@ -7,7 +7,7 @@ import pytest
 from parts import file_of, fit_parts
 from polyleaf import PolyleafClassifier, PolyleafRegressor
 from polyleaf.data.eval_sets import EvalInput
-from polyleaf.estimators.shards import prepare_shard
+from polyleaf.estimators.shards import Asked, prepare_shard
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.local import run_local
 from polyleaf.peers.pieces import Pieces
@@ -120,9 +120,9 @@ def test_a_metric_of_too_many_rows_is_refused_on_all_shards_before_they_are_binn
         model = PolyleafClassifier(n_estimators=1, eval_metric=metric)
         try:
             if which == "training":
-                prepare_shard(model, given, [], 1, measured=True)
+                prepare_shard(Asked(model, measured=True), given, [], 1)
             else:
-                prepare_shard(model, given, [given], 1)
+                prepare_shard(Asked(model), given, [given], 1)
         except ValueError as error:
             said.append(str(error))
 

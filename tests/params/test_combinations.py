@@ -21,7 +21,7 @@ from polyleaf.callbacks import Checkpoint, EarlyStopping
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.inputs import table_numbers
 from polyleaf.data.tables import Table
-from polyleaf.estimators.shards import fit_shard
+from polyleaf.estimators.shard_training import fit_shard
 from polyleaf.gpu import runtime
 from polyleaf.params import options
 from polyleaf.params.combinations import COMBINATIONS, Refused, check
@@ -168,7 +168,6 @@ REFUSED: dict[str, Callable[[], object]] = {
     "metric without weights, weights": lambda: PolyleafRegressor(eval_metric=blind).fit(
         X, TARGETS, eval_set=(X, np.where(TARGETS > 2, np.nan, TARGETS))
     ),
-    "held-out rows, shards": in_shards(PolyleafRegressor(early_stopping_rounds=3)),
     "held-out rows, going on": lambda: PolyleafRegressor(n_estimators="auto").fit(
         X, TARGETS, init_model=fitted("targets")
     ),

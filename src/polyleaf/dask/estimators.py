@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from asyncio import CancelledError
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,7 @@ from scipy.sparse import issparse
 from polyleaf.dask.comms import is_connected
 from polyleaf.dask.config import Config
 from polyleaf.dask.prediction import lazy_prediction
-from polyleaf.dask.rounds import ClientRounds, runs_on_workers
+from polyleaf.dask.rounds import ClientRounds
 from polyleaf.dask.tables import ClusterRows
 from polyleaf.dask.training import fit_on_cluster
 from polyleaf.data.eval_sets import read_eval_sets
@@ -30,11 +31,11 @@ def _fit(
 ) -> None:
     """Train a plain estimator on a cluster, and make it a fitted one."""
     sets = read_eval_sets(eval_set, eval_sample_weight)
-    callbacks = check_shards(estimator, len(sets))
+    fit = check_shards(estimator, len(sets), start)
     params = estimator.get_params(deep=False)
     if start is not None and start.source == "resume":
         start.note.check_params(params, estimator._kind)
-    for one in callbacks:
+    for one in fit.callbacks:
         if isinstance(one, Checkpoint):
             checked_target(one.path)
     training = ClusterRows("training", "X", "y", "sample_weight", tables)
@@ -48,10 +49,9 @@ def _fit(
     if issparse(tables["X"]._meta):
         check(Situation(shards=True, table="sparse"))
     check(Situation(shards=True, sparse_labels=issparse(tables["y"]._meta)))
-    # What is called here stays here: it need not be a thing that can be sent.
-    on_workers = [one for one in params["callbacks"] or () if runs_on_workers(one)]
-    sent = type(estimator)(**params | {"callbacks": on_workers or None, "verbose": 0})
-    rounds, config = ClientRounds(estimator._kind, params, callbacks, start), Config.read()
+    # What is called here stays here: it need not be a thing that can be sent. `rounds` has what is not.
+    sent = type(estimator)(**params | {"callbacks": None, "verbose": 0})
+    rounds, config = ClientRounds(estimator._kind, params, fit, start), Config.read()
     scheduler = client.scheduler.address
 
     def work() -> None:
@@ -66,6 +66,8 @@ def _fit(
             ) from error
 
     fitted, error = rounds.followed(work)
+    if rounds.warning:
+        warnings.warn(rounds.warning, UserWarning, stacklevel=3)  # the caller of fit
     estimator._take(fitted)
     estimator._seed = rounds.seed
     estimator._loaded = False

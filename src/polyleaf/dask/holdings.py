@@ -23,6 +23,7 @@ from polyleaf.dask.kept_rows import Holding, Numbers, Share, ask_for_pause, hold
 from polyleaf.dask.launch import Run
 from polyleaf.dask.rank import own_version
 from polyleaf.dask.tables import ClusterRows
+from polyleaf.estimators.shard_training import Extent
 
 _log = logging.getLogger(__name__)
 
@@ -37,12 +38,12 @@ class Launch:
     ----------
     shards : dict of str to dict
         What each worker gets; see `Share.with_parts`.
-    n_done : int
-        Rounds that some worker knows.
+    extent : tuple of int
+        How far some worker knows the training to be.
     """
 
     shards: dict[str, dict[str, Any]]
-    n_done: int
+    extent: Extent
 
 
 class Holdings:
@@ -94,10 +95,10 @@ class Holdings:
         held: dict[str, Holding] = self._run.ask(self._visited() & set(threads), holding_of)
         born = max((one.born for one in held.values()), default=0)
         held = {address: one for address, one in held.items() if one.born == born}
-        n_done = max((one.n_done for one in held.values()), default=0)
+        extent = max((one.extent for one in held.values()), default=(0, 0))
         shards = self._going_on(threads, held, born) if held else self._anew(sorted(threads))
         self._seen = set(threads)
-        return Launch(shards, n_done)
+        return Launch(shards, extent)
 
     def look(self, states: Mapping[str, WorkerState]) -> None:
         """Have the launch under way end after its round where workers have come that would take rows.

@@ -10,10 +10,10 @@ from polyleaf.dask.digests import Digests, agreed, digests_of
 from polyleaf.dask.rank import Rank
 from polyleaf.dask.tables import ClusterRows
 from polyleaf.estimators.shard_facts import ShardFacts
-from polyleaf.estimators.shards import PreparedShard, check_shards, prepare_shard
+from polyleaf.estimators.shard_training import Extent, Progress
+from polyleaf.estimators.shards import Asked, PreparedShard, prepare_shard
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.exchange import Fenced
-from polyleaf.training.continuation import Start
 
 Numbers = list[list[int]]  # of partitions: of the training rows, then of each evaluation set
 
@@ -51,13 +51,13 @@ class Holding:
         As of `Share`.
     pieces : list of list of int
         Partitions.
-    n_done : int
-        Rounds that it knows.
+    extent : tuple of int
+        How far it knows the training to be.
     """
 
     born: int
     pieces: Numbers
-    n_done: int
+    extent: Extent
 
 
 @dataclass
@@ -71,32 +71,13 @@ class KeptRows:
 def holding_of(kept: Mapping[str, Any]) -> Holding | None:
     """Return what a worker has; None: nothing that a launch could go on from."""
     rows: KeptRows | None = kept.get("rows")
-    return None if rows is None else Holding(rows.born, rows.shard.pieces, len(kept.get("done", ())))
+    return None if rows is None else Holding(rows.born, rows.shard.pieces, progress_in(kept).extent)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is to be trained.
-
-    Attributes
-    ----------
-    estimator : BasePolyleaf
-        Not fitted.
-    seed : int
-        Of the run.
-    start : Start or None
-        What training goes on from.
-    noted : bool
-        Whether a checkpoint may be written.
-    measured : bool
-        Whether the training rows are measured after each round.
-    """
-
-    estimator: Any
-    seed: int
-    start: Start | None
-    noted: bool
-    measured: bool
+def progress_in(kept: Mapping[str, Any]) -> Progress:
+    """Return how far a worker knows the training to be."""
+    progress: Progress = kept.get("progress", Progress())
+    return progress
 
 
 def take_rows(
@@ -144,23 +125,13 @@ def take_rows(
             rows.given(parts, none, peers)
             for rows, parts, none in zip(tables, given["parts"], empty, strict=True)
         ]
-        now = prepare_shard(
-            asked.estimator,
-            inputs[0],
-            inputs[1:],
-            rank.n_threads,
-            seed=asked.seed,
-            start=asked.start,
-            noted=asked.noted,
-            measured=asked.measured,
-            facts=facts,
-        )
+        now = prepare_shard(asked, inputs[0], inputs[1:], rank.n_threads, facts)
         if kept is not None:
             now = kept.shard.of_pieces(share.wanted).followed_by(now)
     if [sorted(some) for some in now.pieces] != [sorted(some) for some in share.wanted]:
         raise Fenced("what this worker had is gone")
-    callbacks = check_shards(asked.estimator, len(tables) - 1)
-    rank.kept["rows"] = KeptRows(share.born, replace(now, callbacks=callbacks))
+    assert asked.fit is not None
+    rank.kept["rows"] = KeptRows(share.born, replace(now, callbacks=asked.fit.callbacks))
 
 
 def _facts_of_all(own: ShardFacts | None, peers: Collectives) -> ShardFacts:

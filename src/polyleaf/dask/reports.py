@@ -8,24 +8,33 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 
 from polyleaf.dask.line import ClientLine
+from polyleaf.estimators.held_out import Refit
+from polyleaf.estimators.shard_training import Progress, initial_of, note_at
 from polyleaf.estimators.shards import PreparedShard
 from polyleaf.model.checkpoint import CheckpointNote
 from polyleaf.model.fitted import FittedModel
 from polyleaf.peers.collectives import Collectives
 from polyleaf.training.callbacks import EarlyStopping
-from polyleaf.training.forest_maker import ForestMaker, RoundsDone
+from polyleaf.training.forest_maker import ForestMaker
 from polyleaf.training.loop import TrainingResult
 from polyleaf.training.state import EvalsResult, TrainingState
 
 
 @dataclass(frozen=True)
 class Outset:
-    """What is known before the first round.
+    """What is known before the first round of a training.
 
     Attributes
     ----------
+    refit : Refit or None
+        What held-out rows asked for: the training is that of all rows, after these were watched. None: they
+        are watched in this one, or none are held out.
+    n_runs : int
+        Runs that advance together.
     n_rounds, n_begun : int
         Rounds the forest will have, and those it begins with.
+    goes_on : bool
+        Whether it begins with the trees that the fit goes on from.
     learning_rate, greater_is_better
         As of `TrainingState`.
     metrics : dict
@@ -40,8 +49,11 @@ class Outset:
         Of the run.
     """
 
+    refit: Refit | None
+    n_runs: int
     n_rounds: int
     n_begun: int
+    goes_on: bool
     learning_rate: float
     greater_is_better: Mapping[str, bool]
     metrics: dict[str, list[str]]
@@ -84,7 +96,7 @@ class Report:
     Attributes
     ----------
     rounds : list of bytes
-        The trees of each new round, as pickles.
+        The trees of each new round, of all runs, as pickles.
     evals : dict
         The metrics after each round that was not measured before.
     training : dict
@@ -143,20 +155,20 @@ class Reporter:
         The rows of this rank; its callbacks are those of the rank itself.
     peers : Collectives
         What connects the ranks.
-    done : list
+    progress : Progress
         The rounds done, to which those to come are added.
     waits : bool
         Whether rounds wait for what callbacks at the client say.
     """
 
     def __init__(
-        self, line: ClientLine, prepared: PreparedShard, peers: Collectives, done: RoundsDone, waits: bool
+        self, line: ClientLine, prepared: PreparedShard, peers: Collectives, progress: Progress, waits: bool
     ) -> None:
         self._line = line
         self._prepared = prepared
-        self._early: list[EarlyStopping] = list(prepared.callbacks)
+        self._early: list[EarlyStopping] = []  # those of the present training
         self._peers = peers
-        self._done = done
+        self._progress = progress
         self._waits = waits
         self._n_told = self._n_measured = 0
         self._heard: tuple[int, Answer] | None = None  # after so many rounds
@@ -164,6 +176,8 @@ class Reporter:
 
     def before_training(self, state: TrainingState) -> None:
         """Let the client know what there will be."""
+        self._early = [] if self._progress.refit is not None else list(self._prepared.callbacks)
+        self._heard = None
         for early in self._early:
             early.before_training(state)
         known = self._ask(self._outset(state))
@@ -206,27 +220,31 @@ class Reporter:
         return answer
 
     def _outset(self, state: TrainingState) -> Outset:
-        problem, start, maker = self._prepared.problem, self._prepared.start, state.maker
+        problem, progress, maker = self._prepared.problem, self._progress, state.maker
         assert maker is not None
         return Outset(
+            refit=progress.refit,
+            n_runs=progress.n_runs,
             n_rounds=state.n_rounds,
-            n_begun=0 if start is None else start.forest.n_rounds,
+            n_begun=state.n_done - len(progress.done),
+            goes_on=initial_of(self._prepared, progress) is not None,
             learning_rate=problem.settings.learning_rate,
             greater_is_better=state.greater_is_better,
             metrics={name: list(by_metric) for name, by_metric in state.evals_result.items()},
             maker=maker,
             model=problem.fitted(TrainingResult(maker.forest_of([]), {}, -1)),
-            note=self._prepared.note,
+            note=note_at(self._prepared, progress),
             seed=problem.settings.seed,
         )
 
     def _news(self, state: TrainingState, ends: bool, is_last: bool) -> Report:
-        rounds = [pickle.dumps(trees) for trees in self._done[self._n_told :]]
+        done = self._progress.done
+        rounds = [pickle.dumps(trees) for trees in done[self._n_told :]]
         evals = {
             name: {metric: values[self._n_measured : state.n_done] for metric, values in by_metric.items()}
             for name, by_metric in state.evals_result.items()
         }
-        self._n_told, self._n_measured = len(self._done), state.n_done
+        self._n_told, self._n_measured = len(done), state.n_done
         before, self._before = self._before, self._spent()
         training = {} if evals else state.latest()
         spent = self._before.since(before)

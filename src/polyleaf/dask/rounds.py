@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, replace
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from polyleaf.dask.reports import Answer, Outset, Report, Spent
+from polyleaf.estimators.fit import Fit
+from polyleaf.estimators.held_out import Refit, refitting, watching
+from polyleaf.estimators.shard_training import Extent, Progress
 from polyleaf.model.file import write_model
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.model.forest import Forest
@@ -24,6 +27,27 @@ _log = logging.getLogger(__name__)
 _SPENT = "%.3f s, of these %.3f s in %d exchanges; %d bytes sent by the first worker"
 
 
+@dataclass(frozen=True)
+class KnownRounds:
+    """What the client knows, for workers that do not.
+
+    Attributes
+    ----------
+    refit, n_runs
+        As of `Outset`.
+    rounds : list of bytes
+        The trees of each round, as pickles.
+    """
+
+    refit: Refit | None
+    n_runs: int
+    rounds: list[bytes]
+
+    def progress(self) -> Progress:
+        """Return it as a worker keeps it."""
+        return Progress(self.refit, self.n_runs, [pickle.loads(trees) for trees in self.rounds])
+
+
 class ClientRounds:
     """What the client hears of a training. It calls the callbacks, once a round, whatever workers are lost.
 
@@ -33,8 +57,8 @@ class ClientRounds:
         Which estimator is trained.
     params : dict
         Its parameters.
-    callbacks : sequence
-        All of them; early stopping is left to the workers.
+    fit : Fit
+        The course of the training; of its callbacks, early stopping is left to the workers.
     start : Start or None
         What training goes on from.
 
@@ -42,6 +66,8 @@ class ClientRounds:
     ----------
     start : Start or None
         The same.
+    fit : Fit
+        The course with the callbacks of the workers alone.
     waits : bool
         Whether a callback may change what comes next, so that rounds wait for it.
     measures : bool
@@ -50,14 +76,14 @@ class ClientRounds:
         Whether a callback may write a checkpoint.
     """
 
-    def __init__(
-        self, kind: EstimatorKind, params: dict[str, Any], callbacks: Sequence[Any], start: Start | None
-    ) -> None:
+    def __init__(self, kind: EstimatorKind, params: dict[str, Any], fit: Fit, start: Start | None) -> None:
         self._kind = kind
         self._params = params
         self.start = start
-        at_client = [one for one in callbacks if not runs_on_workers(one)]
-        self._calls = CallbackList(at_client)
+        self.fit = replace(fit, callbacks=[one for one in fit.callbacks if runs_on_workers(one)])
+        at_client = [one for one in fit.callbacks if not runs_on_workers(one)]
+        self._at_client = at_client
+        self._calls = CallbackList([])  # of the present training
         self.waits = any(type(one) not in (ProgressBar, EvaluationLog) for one in at_client)
         self.measures = any(isinstance(one, ProgressBar | EvaluationLog) for one in at_client)
         self.noted = may_save(at_client)
@@ -75,13 +101,26 @@ class ClientRounds:
         assert self._outset is not None
         return self._outset.seed
 
+    @property
+    def warning(self) -> str:
+        """Why no rows were held out, where nobody asked for it by name; else nothing."""
+        refit = None if self._outset is None else self._outset.refit
+        return "" if refit is None else refit.warning
+
     def __len__(self) -> int:
-        """How many rounds of this run are known."""
+        """How many rounds of the present training are known."""
         return len(self._rounds)
 
-    def unknown_to(self, n_rounds: int) -> list[bytes] | None:
-        """Return all rounds, as pickles, where workers know only so many of them; None: they know all."""
-        return list(self._rounds) if n_rounds < len(self._rounds) else None
+    @property
+    def extent(self) -> Extent:
+        """How far the training is known to be."""
+        return int(self._outset is not None and self._outset.refit is not None), len(self)
+
+    def unknown_to(self, extent: Extent) -> KnownRounds | None:
+        """Return what is known, where workers know no more than this; None: they know all."""
+        if self._outset is None or extent >= self.extent:
+            return None
+        return KnownRounds(self._outset.refit, self._outset.n_runs, list(self._rounds))
 
     def followed(self, work: Callable[[], Any]) -> tuple[FittedModel, BaseException | None]:
         """Do the work that calls `hear`; return the model of the rounds done, and what ended them early.
@@ -99,9 +138,7 @@ class ClientRounds:
         finally:
             at_the_end = None
             if self._state is not None:
-                many = "" if len(self) == 1 else "s"
-                _log.info("%d round%s in " + _SPENT, len(self), many, *astuple(self._spent))
-                at_the_end = self._calls.after_training(self._state)
+                at_the_end = self._ended(self._state)
         if self._state is None:
             assert error is not None
             raise error
@@ -116,24 +153,45 @@ class ClientRounds:
         return pickle.dumps(answer)
 
     def _begin(self, outset: Outset) -> Answer:
-        if self._outset is None:
-            self._outset = outset
-            self._history = {name: {one: [] for one in metrics} for name, metrics in outset.metrics.items()}
-            state = TrainingState(
-                n_rounds=outset.n_rounds,
-                n_done=outset.n_begun,
-                learning_rate=outset.learning_rate,
-                evals_result=self._history,
-                greater_is_better=outset.greater_is_better,
-                forest=lambda: self._forest(None),
-                training_metric=lambda: self._training,
-                save=self._save,
-            )
-            state.maker = outset.maker
-            self._calls.before_training(state)
-            self._state = state
+        before = self._outset
+        if before is None or (before.refit is None and outset.refit is not None):
+            if self._state is not None:
+                failed = self._ended(self._state)
+                if failed is not None:
+                    raise failed
+            self._begin_training(outset)
         assert self._state is not None
         return self._said(self._state, ends=False)
+
+    def _begin_training(self, outset: Outset) -> None:
+        """Begin with the first training, or with that of all rows."""
+        self._outset, self._state = outset, None
+        self._rounds, self._training, self._answer, self._spent = [], {}, None, Spent()
+        self._history = {name: {one: [] for one in metrics} for name, metrics in outset.metrics.items()}
+        is_one = outset.n_runs == 1
+        state = TrainingState(
+            n_rounds=outset.n_rounds,
+            n_done=outset.n_begun,
+            learning_rate=outset.learning_rate,
+            evals_result=self._history,
+            greater_is_better=outset.greater_is_better,
+            forest=(lambda: self._forest(None)) if is_one else None,
+            training_metric=lambda: self._training,
+            save=self._save if is_one else None,
+        )
+        state.maker = outset.maker
+        wanted = self._at_client
+        if self.fit.stopping is not None:
+            wanted = watching(wanted, outset.n_runs) if outset.refit is None else refitting(wanted)
+        self._calls = CallbackList(wanted)
+        self._calls.before_training(state)
+        self._state = state
+
+    def _ended(self, state: TrainingState) -> CallbackError | None:
+        """Let callbacks finish a training; return their first error."""
+        many = "" if len(self) == 1 else "s"
+        _log.info("%d round%s in " + _SPENT, len(self), many, *astuple(self._spent))
+        return self._calls.after_training(state)
 
     def _go_on(self, report: Report) -> Answer:
         state = self._state
@@ -182,9 +240,11 @@ class ClientRounds:
 
     def _forest(self, best: int | None) -> Forest:
         assert self._outset is not None
-        rounds: RoundsDone = [pickle.loads(trees) for trees in self._rounds]
-        initial = None if self.start is None else self.start.forest
-        return self._outset.maker.whole(initial, rounds, best)
+        maker = self._outset.maker
+        # Of several runs, those of the first one.
+        rounds: RoundsDone = [pickle.loads(trees)[: maker.trees_per_round] for trees in self._rounds]
+        initial = self.start.forest if self.start is not None and self._outset.goes_on else None
+        return maker.whole(initial, rounds, best)
 
     def _fitted(self) -> FittedModel:
         assert self._outset is not None
@@ -194,6 +254,8 @@ class ClientRounds:
             name: {metric: values[:n_done] for metric, values in by_metric.items()}
             for name, by_metric in self._history.items()
         }
+        if self._outset.refit is not None:
+            history = self._outset.refit.history
         model = self._outset.model
         return replace(model, forest=self._forest(best), best_iteration=best, evals_result=history)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import pickle
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -15,13 +14,14 @@ from distributed import Client
 from polyleaf.dask.comms import drop_workers, threads_of_workers
 from polyleaf.dask.config import Config
 from polyleaf.dask.holdings import Holdings
-from polyleaf.dask.kept_rows import Asked, KeptRows, PauseAfterRound, take_rows
+from polyleaf.dask.kept_rows import KeptRows, PauseAfterRound, take_rows
 from polyleaf.dask.launch import PeerPaused, Run
 from polyleaf.dask.rank import Rank
 from polyleaf.dask.reports import Reporter
-from polyleaf.dask.rounds import ClientRounds
+from polyleaf.dask.rounds import ClientRounds, KnownRounds
 from polyleaf.dask.tables import ClusterRows
-from polyleaf.estimators.shards import train_shard
+from polyleaf.estimators.shard_training import Progress, train_shard
+from polyleaf.estimators.shards import Asked
 from polyleaf.params.settings import seed_of
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.exchange import ExchangeError, Fenced, PeerFailed, PeerLost, Stopped
@@ -57,36 +57,36 @@ def fit_on_cluster(
     tables = (training, *evals)
     described = [rows.described() for rows in tables]
     empty = [rows.empty() for rows in tables]
-    asked = Asked(estimator, seed, rounds.start, rounds.noted, rounds.measures and not evals)
+    asked = Asked(estimator, seed, rounds.start, rounds.noted, rounds.measures and not evals, rounds.fit)
     waits, shared_memory = rounds.waits, config.shared_memory
 
     def prepare(rank: Rank, given: Any) -> None:
         take_rows(rank, asked, described, empty, given)
 
-    def train(rank: Rank, known: list[bytes] | None) -> bool:
+    def train(rank: Rank, known: KnownRounds | None) -> bool:
         peers = Collectives(rank.exchange, shared_memory)
         rows: KeptRows = rank.kept["rows"]
-        done = rank.kept.setdefault("done", [])
+        progress: Progress = rank.kept.setdefault("progress", Progress())
         if known is not None:  # those who knew of them are lost
-            done[:] = [pickle.loads(trees) for trees in known]
+            progress.take(known.progress())
         pause = PauseAfterRound(rank.kept, rank.epoch)
-        reporter = Reporter(rank.client, rows.shard, peers, done, waits)
+        reporter = Reporter(rank.client, rows.shard, peers, progress, waits)
         prepared = replace(rows.shard, callbacks=[reporter, pause])
-        train_shard(prepared, peers, done, rank.kept.setdefault("history", {}))
+        train_shard(prepared, peers, progress, lambda: pause.paused)
         return not pause.paused
 
     with Run(client, config.deadlines) as run, closing(Holdings(client, run, tables)) as holdings:
-        failures = n_done = 0
+        failures, extent = 0, (0, 0)
         workers: set[str] = set()
         while True:
             try:
                 workers = set(threads_of_workers(client))
                 plan = holdings.planned()
-                before, n_done = n_done, max(plan.n_done, len(rounds))
-                if n_done > before:
+                before, extent = extent, max(plan.extent, rounds.extent)
+                if extent > before:
                     failures = 0
                 run.launch(prepare, plan.shards)
-                known = dict.fromkeys(plan.shards) | {next(iter(plan.shards)): rounds.unknown_to(plan.n_done)}
+                known = dict.fromkeys(plan.shards) | {next(iter(plan.shards)): rounds.unknown_to(plan.extent)}
                 del plan  # Dask may drop the partitions: the workers have their codes
                 gc.collect()  # errors of its own that Dask caught meanwhile refer to us, and to themselves
                 if run.launch(train, known, rounds.hear, holdings.look):

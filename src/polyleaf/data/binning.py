@@ -110,7 +110,7 @@ def are_same_for_cuts(weight: FloatArray | None, other: FloatArray | None) -> bo
 
 def bin_data(data: Dataset, settings: Settings) -> _core.BinnedMatrix:
     """Return the table of the training rows as bin codes."""
-    if data.shard is not None:
+    if data.shard is not None and not isinstance(data.X, BinnedRows):
         assert isinstance(data.X, np.ndarray)
         return bin_shard(
             data.X,

@@ -16,13 +16,16 @@ from polyleaf._core import BinnedMatrix
 from polyleaf.data.binning import bin_data
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.row_shares import drawn_keys, row_shares
+from polyleaf.data.sums import row_count
 from polyleaf.estimators.parts import Indices, run_of_part
 from polyleaf.estimators.problem import Problem
 from polyleaf.model.forest import Forest
 from polyleaf.params.table import AUTO_FEW_ROWS, AUTO_FIXED_ROUNDS
+from polyleaf.peers.gather import gather_notes
 from polyleaf.training.callbacks import Checkpoint, EarlyStopping
 from polyleaf.training.continuation import Start
 from polyleaf.training.folds import Folds
+from polyleaf.training.forest_maker import RoundsDone
 from polyleaf.training.loop import Beginning, Run, TrainingResult, boost, train
 from polyleaf.training.state import EvalsResult, TrainingState
 
@@ -38,10 +41,13 @@ class HeldOut:
     the rows matters, nor whether a row of weight 2 is two rows. Classes have the same shares on both sides,
     as nearly as may be.
 
+    Where rows are in several shards, each of them does this with its own rows, at the same time as the
+    others: which rows are held out does not hang on how they are cut.
+
     Parameters
     ----------
     problem : Problem
-        All rows.
+        All rows, or those of a shard.
     groups : ndarray of int or None
         The number of each row's group, which is in one part as a whole; None: rows are of no group.
     fraction : float
@@ -70,7 +76,12 @@ class HeldOut:
         else:
             tests = [np.flatnonzero(shares < fraction)]
         n_rows = problem.data.n_rows
-        self._tests: list[Indices] = [test for test in tests if 0 < len(test) < n_rows]
+        self._tests: list[Indices] = [test for test in tests if 0 < row_count(test) < n_rows]
+
+    @property
+    def most_rounds(self) -> int:
+        """Rounds that are done at most."""
+        return self._problem.settings.n_estimators
 
     @property
     def sees_one_class(self) -> bool:
@@ -82,7 +93,8 @@ class HeldOut:
         """Return how many classes some rows have; 2 where they have none."""
         if self._problem.coding.kind not in ("multiclass", "binary"):
             return 2
-        return len(np.unique(self._problem.data.y[rows]))
+        here = np.unique(self._problem.data.y[rows]).tolist()
+        return len({one for of_shard in gather_notes(here) for one in of_shard})
 
     @property
     def why_none(self) -> str:
@@ -113,7 +125,7 @@ class HeldOut:
         least = 2 if self._by_class else n_parts
         return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, least, n_parts)
 
-    def runs(self, initial: Forest | None = None) -> Iterator[Run]:
+    def runs(self, initial: Forest | None = None, done: RoundsDone | None = None) -> Iterator[Run]:
         """Yield a run for each set of held-out rows; none where no rows could be held out.
 
         Each has a table of its own, which is made when the run is asked for.
@@ -122,6 +134,8 @@ class HeldOut:
         ----------
         initial : Forest or None
             Trees that the only run begins with, where a run that ended early goes on.
+        done : list or None
+            Rounds done after these, each with the trees of all runs, one after the other.
 
         Raises
         ------
@@ -132,13 +146,21 @@ class HeldOut:
         for rows, _ in self.folds():
             if self._n_classes(rows) < min(2, self._n_classes(slice(None))):
                 raise ValueError(f"{called} has one class.")
-        for rows, test in self.folds():
-            yield run_of_part(self._problem, self.matrix, rows, test, HELD_OUT, called, initial)
+        folds = self.folds()
+        for number, (rows, test) in enumerate(folds):
+            own = [trees[_share(len(trees), number, len(folds))] for trees in done or ()]
+            begin = Beginning(initial, done=own)
+            yield run_of_part(self._problem, self.matrix, rows, test, HELD_OUT, called, begin)
 
     def folds(self) -> list[tuple[Indices, Indices]]:
         """Return the rows that are trained on and those that are not, for each set of held-out rows."""
-        every = np.arange(self._problem.data.n_rows)
+        every = np.arange(self._problem.data.X.shape[0])
         return [(np.delete(every, test), test) for test in self._tests]
+
+
+def _share(n: int, number: int, n_shares: int) -> slice:
+    """Return which of n things are in one of so many shares, all of a size."""
+    return slice(n // n_shares * number, n // n_shares * (number + 1))
 
 
 @dataclass(frozen=True)
@@ -158,6 +180,25 @@ class Stopping:
     fraction: float
     refit: bool
     is_asked: bool
+
+
+@dataclass(frozen=True)
+class Refit:
+    """What is done with all rows, once held-out rows have had their say.
+
+    Attributes
+    ----------
+    n_rounds : int
+        Rounds to do.
+    history : dict
+        The metrics of the held-out rows.
+    warning : str
+        Why there are none, for whoever asked for no number of rounds.
+    """
+
+    n_rounds: int
+    history: EvalsResult
+    warning: str = ""
 
 
 Save = Callable[[str | os.PathLike[str], TrainingResult, "int | None"], None]
@@ -193,39 +234,67 @@ def train_held_out(
     TrainingResult
         Its `evals_result` is that of the held-out rows, also of rounds after the best one.
     """
-    known = None if start is None else start.note.stopped_at
-    initial = None if start is None else start.forest
-    if known is not None:
-        assert start is not None
-        return _refitted(problem, None, known, callbacks, start.fitted.evals_result, initial, save)
+    refit, initial = noted_refit(start), None if start is None else start.forest
+    if refit is not None:
+        return refitted(problem, refit, callbacks, Beginning(initial), save)
+    held_out = held_out_of(problem, stopping, groups)
+    runs, refit = runs_to_watch(held_out, stopping, initial)
+    if refit is None:
+        found = watched(problem, runs, callbacks, save)
+        if found.error is not None or not stopping.refit:
+            return found
+        refit = Refit(found.best_iteration + 1, found.evals_result)
+        runs.clear()  # their tables go
+    if refit.warning:
+        warnings.warn(refit.warning, UserWarning, stacklevel=4)  # the caller of fit
+    return refitted(problem, refit, callbacks, Beginning(matrix=held_out.matrix), save)
+
+
+def noted_refit(start: Start | None) -> Refit | None:
+    """Return what a checkpoint knows is to be done with all rows; None: that is not known yet."""
+    if start is None or start.note.stopped_at is None:
+        return None
+    return Refit(start.note.stopped_at, start.fitted.evals_result)
+
+
+def held_out_of(problem: Problem, stopping: Stopping, groups: npt.NDArray[np.intp] | None = None) -> HeldOut:
+    """Return what is held out: of few rows, each once."""
     few = problem.data.n_rows < AUTO_FEW_ROWS
-    held_out = HeldOut(problem, groups, stopping.fraction, in_turn=stopping.refit and few)
+    return HeldOut(problem, groups, stopping.fraction, in_turn=stopping.refit and few)
+
+
+def runs_to_watch(
+    held_out: HeldOut, stopping: Stopping, initial: Forest | None = None, done: RoundsDone | None = None
+) -> tuple[list[Run], Refit | None]:
+    """Return the runs in which held-out rows are watched; where there are none, what to do without.
+
+    Raises
+    ------
+    ValueError
+        When no rows can be held out, and somebody asked for it.
+    """
     try:
         why = held_out.why_none
-        runs = [] if held_out.sees_one_class else list(held_out.runs(initial))
+        runs = [] if held_out.sees_one_class else list(held_out.runs(initial, done))
     except ValueError as error:
         if stopping.is_asked:
             raise
         runs, why = [], str(error)
-    if not runs:
-        if stopping.is_asked:
-            raise ValueError(f"no rows can be held out to stop early by: {why}; pass eval_set to fit.")
-        n_rounds = min(AUTO_FIXED_ROUNDS, problem.settings.n_estimators)
-        warnings.warn(
-            f'n_estimators="auto": no rows can be held out, {why}; {n_rounds} rounds are done.',
-            UserWarning,
-            stacklevel=4,  # the caller of fit
-        )
-        return _refitted(problem, held_out.matrix, n_rounds, callbacks, {}, None, save)
-    found = watched(problem, runs, callbacks, save)
-    if found.error is not None or not stopping.refit:
-        return found
-    n_rounds = found.best_iteration + 1
-    return _refitted(problem, held_out.matrix, n_rounds, callbacks, found.evals_result, None, save)
+    if runs:
+        return runs, None
+    if stopping.is_asked:
+        raise ValueError(f"no rows can be held out to stop early by: {why}; pass eval_set to fit.")
+    n_rounds = min(AUTO_FIXED_ROUNDS, held_out.most_rounds)
+    warning = f'n_estimators="auto": no rows can be held out, {why}; {n_rounds} rounds are done.'
+    return [], Refit(n_rounds, {}, warning)
 
 
 def watched(
-    problem: Problem, runs: list[Run], callbacks: Sequence[Any], save: Save | None = None
+    problem: Problem,
+    runs: list[Run],
+    callbacks: Sequence[Any],
+    save: Save | None = None,
+    done: RoundsDone | None = None,
 ) -> TrainingResult:
     """Train on all but held-out rows until these ask for no more; of several runs, return the first.
 
@@ -239,8 +308,10 @@ def watched(
         They see the mean over the runs.
     save : callable or None
         Writes a checkpoint of a single run; None: there are none.
+    done : list or None
+        Gets the trees of each round to come: those of all runs, one after the other.
     """
-    together = Folds(lambda: runs, HELD_OUT, problem.metrics)
+    together = Folds(lambda: runs, HELD_OUT, problem.metrics, done)
     only = runs[0] if len(runs) == 1 else None
 
     def result(state: TrainingState, error: BaseException | None = None) -> TrainingResult:
@@ -256,33 +327,37 @@ def watched(
         forest=None if only is None else only.forest,
         save=None if only is None or save is None else lambda path, state: save(path, result(state), None),
     )
+    state.maker = runs[0].maker
+    return result(state, boost(together, state, watching(callbacks, len(runs))))
+
+
+def watching(callbacks: Sequence[Any], n_runs: int) -> list[Any]:
+    """Return those callbacks that are called while held-out rows are watched in so many runs."""
     # Few rows are trained on again in no time: there is nothing to save.
-    wanted = [one for one in callbacks if only is not None or not isinstance(one, Checkpoint)]
-    return result(state, boost(together, state, wanted))
+    return [one for one in callbacks if n_runs == 1 or not isinstance(one, Checkpoint)]
 
 
-def _refitted(
-    problem: Problem,
-    matrix: BinnedMatrix | None,
-    n_rounds: int,
-    callbacks: Sequence[Any],
-    history: EvalsResult,
-    initial: Forest | None,
-    save: Save,
+def refitting(callbacks: Sequence[Any]) -> list[Any]:
+    """Return those callbacks that are called while all rows are trained on."""
+    return [one for one in callbacks if not isinstance(one, EarlyStopping)]
+
+
+def refitted(
+    problem: Problem, refit: Refit, callbacks: Sequence[Any], begin: Beginning, save: Save
 ) -> TrainingResult:
-    """Do so many rounds on all rows."""
+    """Do as many rounds on all rows as held-out rows asked for; what they measured is the history of it."""
 
     def with_history(result: TrainingResult) -> TrainingResult:
-        return replace(result, evals_result=history)
+        return replace(result, evals_result=refit.history)
 
     result = train(
         problem.data,
         [],
         problem.loss,
         problem.metrics,
-        replace(problem.settings, n_estimators=n_rounds),
-        [one for one in callbacks if not isinstance(one, EarlyStopping)],
-        Beginning(initial, matrix),
-        save=lambda path, result: save(path, with_history(result), n_rounds),
+        replace(problem.settings, n_estimators=refit.n_rounds),
+        refitting(callbacks),
+        begin,
+        save=lambda path, result: save(path, with_history(result), refit.n_rounds),
     )
     return with_history(result)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +13,8 @@ from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.weights import Weights, apply_class_weight, refuse_unobserved
 from polyleaf.estimators.problem import Problem
-from polyleaf.model.forest import Forest
+from polyleaf.peers.pieces import shard_of_rows
+from polyleaf.peers.shard import Shard
 from polyleaf.training.loop import Beginning, Run
 
 Indices = npt.NDArray[np.intp]
@@ -24,9 +27,11 @@ def run_of_part(
     test: Indices,
     name: str,
     called: str,
-    initial: Forest | None = None,
+    begin: Beginning | None = None,
 ) -> Run:
     """Return a run on some rows of a problem, which is measured on others.
+
+    Where the rows are in several shards, all of them call it, each for its own rows.
 
     Parameters
     ----------
@@ -35,13 +40,13 @@ def run_of_part(
     matrix : BinnedMatrix
         All rows as bins.
     train, test : ndarray of int
-        The numbers of the rows.
+        The places of the rows; ascending, where there are shards.
     name : str
         Of the rows that are measured, in the history.
     called : str
         What errors call the rows that are trained on.
-    initial : Forest or None
-        Trees of these very rows that the run begins with.
+    begin : Beginning or None
+        What there is of a run on these very rows; its matrix is made here.
 
     Raises
     ------
@@ -51,7 +56,9 @@ def run_of_part(
     settings, targets = problem.settings, problem.reader.targets
     part = BinnedRows(matrix.take(train.astype(np.uint32), settings.n_threads), lambda: "")
     weights = weights_of(problem, _balanced(problem, train))
-    training = Dataset(problem.data.name, part, problem.data.y[train], weights)
+    training = Dataset(
+        problem.data.name, part, problem.data.y[train], weights, _shard_of(problem.data.shard, train)
+    )
     whole = weights.whole()
     refuse_unobserved(len(train), whole, called)
     problem.loss.check_targets(training.y, whole, problem.coding.words(called), training=True)
@@ -60,10 +67,12 @@ def run_of_part(
         _rows_to_measure(problem, matrix, test),
         problem.data.y[test],
         weights_of(problem, _taken(problem.own_weight, test)),
+        _shard_of(problem.data.shard, test),
     )
     loss = targets.make_loss(problem.coding)
     metrics = targets.make_metrics(problem.coding, loss, training)
-    return Run(training, [unseen], loss, metrics, settings, Beginning(initial, part.matrix))
+    begin = replace(Beginning() if begin is None else begin, matrix=part.matrix)
+    return Run(training, [unseen], loss, metrics, settings, begin)
 
 
 def weights_of(problem: Problem, weight: FloatArray | None) -> Weights:
@@ -77,6 +86,10 @@ def _rows_to_measure(problem: Problem, matrix: BinnedMatrix, rows: Indices) -> n
     if problem.settings.device == "cuda" and isinstance(X, np.ndarray):
         return X[rows]
     return BinnedRows(matrix.take(rows.astype(np.uint32), problem.settings.n_threads), lambda: "")
+
+
+def _shard_of(shard: Shard | None, rows: Indices) -> Shard | None:
+    return None if shard is None else shard_of_rows(shard, rows)
 
 
 def _taken(weight: FloatArray | None, rows: Indices) -> FloatArray | None:

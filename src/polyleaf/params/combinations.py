@@ -417,14 +417,6 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "{option} compares the models of n_bags above 1; this is a single one.",
     ),
     Exclusion(
-        "held-out rows, shards",
-        options.HELD_OUT_ROWS,
-        options.SHARDS,
-        "rows are held out of one table",
-        "{option} needs rows that are not trained on; of rows in several shards none are held out: pass "
-        "eval_set to fit, or set n_estimators to a number and early_stopping_rounds=None.",
-    ),
-    Exclusion(
         "held-out rows, going on",
         options.HELD_OUT_ROWS,
         options.ADDING_TREES,

@@ -39,7 +39,7 @@ from polyleaf.params.target_specs import TargetSpecs
 EstimatorKind = Literal["regressor", "classifier", "mixed"]
 
 DEFAULT_SKETCH_SIZE = 5
-# What "auto" stands for; docs/convergence.md has the measurements behind it.
+# Numbers behind "auto" (params/automatic.py); docs/defaults.md and docs/convergence.md have the measurements.
 AUTO_SKETCH_OUTPUTS = 64
 AUTO_SHARED_OUTPUTS = 33
 # Of n_estimators="auto": the most rounds, the rounds without an improvement after which there are enough,

@@ -64,3 +64,18 @@ class Pieces:
         ]
         here = np.column_stack([np.array(self.number, dtype=np.int64), lengths]).reshape(-1, 2)
         return Shard(self.peers, n_rows, np.array(runs, dtype=np.int64).reshape(-1, 2), here)
+
+
+def shard_of_rows(shard: Shard, places: npt.NDArray[np.integer]) -> Shard:
+    """Return which rows of a choice are here; all shards choose some of theirs, and call it.
+
+    Parameters
+    ----------
+    shard : Shard
+        The rows here, with the pieces that they come from.
+    places : ndarray of int
+        Of those chosen, ascending.
+    """
+    begins = np.concatenate([[0], np.cumsum(shard.pieces[:, 1])])
+    n_rows = np.diff(np.searchsorted(places, begins))
+    return Pieces(shard.peers, tuple(shard.pieces[:, 0].tolist()), tuple(n_rows.tolist())).shard(None)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from polyleaf.metrics import Metric
+from polyleaf.training.forest_maker import RoundsDone
 from polyleaf.training.loop import Run
 from polyleaf.training.state import EvalsResult
 
@@ -22,6 +23,8 @@ class Folds:
         What all runs call their evaluation set.
     metrics : sequence of Metric
         What they measure.
+    done : list or None
+        Gets the trees of each round to come: those of all runs, one after the other.
 
     Attributes
     ----------
@@ -32,10 +35,15 @@ class Folds:
     """
 
     def __init__(
-        self, make_runs: Callable[[], Iterable[Run]], set_name: str, metrics: Sequence[Metric]
+        self,
+        make_runs: Callable[[], Iterable[Run]],
+        set_name: str,
+        metrics: Sequence[Metric],
+        done: RoundsDone | None = None,
     ) -> None:
         self._make_runs = make_runs
         self._n_rounds = 0
+        self._done = done
         self.runs: list[Run] = []
         self.history: EvalsResult = {set_name: {metric.name: [] for metric in metrics}}
 
@@ -62,4 +70,6 @@ class Folds:
         for name, of_set in self.history.items():
             for metric, means in of_set.items():
                 means.append(float(np.mean([run.history[name][metric][-1] for run in self.runs])))
+        if self._done is not None:
+            self._done.append([tree for run in self.runs for tree in run.last_round()])
         self._n_rounds += 1

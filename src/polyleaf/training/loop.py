@@ -12,6 +12,7 @@ import numpy as np
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
+from polyleaf.growth.tree import Tree
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
 from polyleaf.model.bags import Bag
@@ -216,6 +217,8 @@ class Run:
 
     Attributes
     ----------
+    data, evals
+        What it was made of.
     history : dict
         ``{data set: {metric: [value after each round]}}``.
     """
@@ -231,6 +234,7 @@ class Run:
     ) -> None:
         begin = Beginning() if begin is None else begin
         initial = begin.initial
+        self.data, self.evals = data, evals
         self._peers = data.peers
         with summed_over(self._peers):
             if initial is not None:
@@ -312,6 +316,10 @@ class Run:
             return
         if self._trainer.n_grown % self._trainer.trees_per_round == 0:  # no part of a round that failed
             self._kept.values, self._kept.n_rounds = self._trainer.training_scores(), len(self._rounds)
+
+    def last_round(self) -> list[tuple[Tree, int]]:
+        """Return the trees of the last round done here."""
+        return self._rounds[-1]
 
     def forest(self, best: int | None = None) -> Forest:
         """Return the trees of all rounds done, with each output's share of the gains up to round `best`.

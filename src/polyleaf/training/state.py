@@ -36,7 +36,7 @@ class TrainingState:
     best_iteration : int or None
         The best round so far, where a callback keeps track of it; predictions use the rounds up to it.
     maker : ForestMaker or None
-        Makes forests of trees of this run, where there is a single one.
+        Makes forests of trees of this run, of several that advance together: of the first one.
     """
 
     def __init__(
