@@ -230,8 +230,9 @@ def _model(kind: Kind, options: dict[str, Any]) -> Model:
     if kind == "multiclass":
         paper = {"hessian": "diagonal", "softmax_curvature": "p(1-p)", "sketch": None}
         return PolyleafClassifier(base_score=0.0, random_state=0, **{**paper, **options})
-    paper = {"scale_targets": False, "sketch": None}
-    return PolyleafRegressor(base_score=0.0, random_state=0, **{**paper, **options})
+    return PolyleafRegressor(
+        base_score=0.0, scale_targets=False, random_state=0, **{"sketch": None, **options}
+    )
 
 
 def _parameters(growth: Growth, rounds: int, threads: int) -> dict[str, Any]:
