@@ -88,6 +88,15 @@ def test_small_strata_have_no_share() -> None:
     assert np.isnan(shares).tolist() == [False] * 5 + [True] * 2
 
 
+def test_weights_of_any_size_have_a_share() -> None:
+    """Also those that change no sum; a share is below 1."""
+    weight = np.array([1.0, 1.0, 1.0, 1e-300, 1e-300, 1e-30])
+    keys = np.arange(6, dtype=np.uint64)
+    for strata in (None, np.array([0, 0, 0, 1, 1, 0])):
+        shares = row_shares(keys, weight, strata)
+        assert ((shares > 0) & (shares < 1)).all()
+
+
 def test_no_part_is_empty() -> None:
     """Neither by rows that are most of the weight, which have no share, nor by a few that are much of it."""
     keys = np.repeat(np.arange(12, dtype=np.uint64), [500, *[20] * 4, *[3] * 7])

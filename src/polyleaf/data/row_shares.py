@@ -20,6 +20,7 @@ Entries = npt.NDArray[np.void]
 _ENTRY = np.dtype([("key", np.uint64), ("stratum", np.int64), ("weight", np.float64), ("count", np.int64)])
 # Weights are counted in units of which all weight has about 2 to this power.
 _TOTAL_BITS = 60
+_BELOW_ONE = np.nextafter(1.0, 0.0)
 
 
 def drawn_keys(hashes: Words, seed: int) -> Words:
@@ -116,6 +117,7 @@ def _shares(entries: Entries, least: int, n_parts: int) -> FloatArray:
     # Integers have one sum, in whatever order and wherever they are added.
     whole = total(weights)
     sizes = np.rint(np.ldexp(weights, _TOTAL_BITS - int(np.frexp(whole)[1]))).astype(np.int64)
+    np.maximum(sizes, 1, out=sizes)  # no stratum is of no size
     most = int(_before_and_in_all(sizes.sum(keepdims=True))[1][0]) // n_parts
     light = np.flatnonzero(sizes <= most)
     order = light[np.argsort(strata[light], kind="stable")]  # by stratum, and by key within it
@@ -149,6 +151,7 @@ def _middles(sizes: Integers, strata: Integers, n_strata: int, least: int, n_par
     number_before, numbers = _before_and_in_all(counts)
     ends = sums[1:] - sums[first][strata] + weight_before[strata]
     middles: FloatArray = (2 * ends - sizes) / (2 * weights[strata])
+    np.minimum(middles, _BELOW_ONE, out=middles)
     places = np.arange(len(sizes)) - first[strata] + number_before[strata]
     is_full = _parts_of_all(middles, strata, n_strata, n_parts) == n_parts
     evenly = (numbers >= n_parts) & ~is_full
