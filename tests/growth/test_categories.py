@@ -182,6 +182,7 @@ def relabelled(X: Floats, column: int, seed: int = 1) -> Floats:
 
 SETTINGS: dict[str, Any] = {
     "n_estimators": 12,
+    "learning_rate": 0.1,
     "min_samples_leaf": 5,
     "categorical_features": [1, 3],
     "random_state": 0,
@@ -319,7 +320,7 @@ def test_training_scores_are_the_predictions() -> None:
     """Rows inside and outside of the sample take the same way in training as in prediction."""
     X, Y, _ = table()
     for extra in ({}, {"subsample": 0.5}, {"subsample": 0.5, "sampling_method": "gradient_based"}):
-        model = PolyleafRegressor(**{"learning_rate": 0.1} | SETTINGS | extra).fit(X, Y, eval_set=(X, Y))
+        model = PolyleafRegressor(**SETTINGS | extra).fit(X, Y, eval_set=(X, Y))
         history = model.evals_result_["validation_0"]["rmse"]
         assert history[-1] == pytest.approx(np.sqrt(np.mean((model.predict(X) - Y) ** 2)), rel=1e-12)
         assert history[-1] < 0.7 * history[0]
