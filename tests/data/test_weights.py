@@ -311,8 +311,8 @@ def test_balanced_labels_with_missing_ones():
 
 def test_an_output_of_share_0_has_no_say_in_the_structure():
     X, y = targets()
-    fitted = model("regression", output_weight=[1, 0, 0], sketch=None).fit(X, y)
-    alone = model("regression").fit(X, y[:, 0])
+    fitted = model("regression", output_weight=[1, 0, 0], sketch=None, learning_rate=0.1).fit(X, y)
+    alone = model("regression", learning_rate=0.1).fit(X, y[:, 0])
     for name in ("feature", "threshold", "left"):
         np.testing.assert_array_equal(getattr(fitted._forest, name), getattr(alone._forest, name))
     np.testing.assert_allclose(fitted.predict(X)[:, 0], alone.predict(X), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Every check of scikit-learn's estimator_checks passes with min_samples_leaf=1, and with the defaults all but one.
+"""Every check of scikit-learn's passes with min_samples_leaf=1, and with the defaults all but one.
 
 That one is "a row of weight 2 is the row twice", which is promised for min_samples_leaf=1: leaves count rows.
 """
