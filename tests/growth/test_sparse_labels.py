@@ -52,7 +52,9 @@ def test_threads_change_no_bit():
 def test_loss_is_the_clipped_squared_error():
     """Scores above 1 of a label, and below 0 of none, are left alone: the loss falls and never overshoots."""
     X, Y = problem()
-    model = PolyleafClassifier(sparse_leaves=10, **SETTINGS | {"n_estimators": 60}).fit(X, Y)
+    model = PolyleafClassifier(sparse_leaves=10, **SETTINGS | {"n_estimators": 60, "learning_rate": 0.1}).fit(
+        X, Y
+    )
     raws = list(model._forest.staged_raw(X))
     losses = [np.mean(np.where(Y == 1, np.maximum(1 - f, 0) ** 2, np.maximum(f, 0) ** 2)) for f in raws]
     assert (np.diff(losses) < 0).all()
