@@ -497,11 +497,13 @@ def test_a_checkpoint_keeps_the_mode_of_a_file(path):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_checkpoint_does_not_replace_a_fifo(path):
-    """It is refused before the first round."""
+@pytest.mark.parametrize("n_estimators", [9, "auto"])
+def test_a_checkpoint_does_not_replace_a_fifo(path, n_estimators):
+    """It is refused before the first round, also of those that held-out rows are watched in."""
     os.mkfifo(path)
     rounds = []
-    model = CASES["regression"].make(callbacks=[Checkpoint(path), lambda state: rounds.append(state.n_done)])
+    callbacks = [Checkpoint(path), lambda state: rounds.append(state.n_done)]
+    model = CASES["regression"].make(callbacks=callbacks, n_estimators=n_estimators)
     with pytest.raises(ValueError, match="is a FIFO"):
         model.fit(X, TARGETS)
     assert rounds == []

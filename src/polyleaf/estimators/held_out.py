@@ -333,8 +333,13 @@ def watched(
 
 def watching(callbacks: Sequence[Any], n_runs: int) -> list[Any]:
     """Return those callbacks that are called while held-out rows are watched in so many runs."""
-    # Few rows are trained on again in no time: there is nothing to save.
-    return [one for one in callbacks if n_runs == 1 or not isinstance(one, Checkpoint)]
+    if n_runs == 1:
+        return list(callbacks)
+    # Few rows are trained on again in no time: there is nothing to save yet, but it must be possible.
+    for one in callbacks:
+        if isinstance(one, Checkpoint):
+            one.check_path()
+    return [one for one in callbacks if not isinstance(one, Checkpoint)]
 
 
 def refitting(callbacks: Sequence[Any]) -> list[Any]:

@@ -160,8 +160,12 @@ class Checkpoint(Callback):
         """Check that the file could be written."""
         if not state.can_save:
             raise refused(Situation(checkpoint=True, cross_validation=True))
-        checked_target(self.path)
+        self.check_path()
         self._saved = state.n_done
+
+    def check_path(self) -> None:
+        """Raise where no file could be written."""
+        checked_target(self.path)
 
     def after_round(self, state: TrainingState) -> bool | None:
         """Write the file if its round has come."""
