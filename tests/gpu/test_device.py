@@ -302,7 +302,7 @@ def test_values_at_the_border(params: dict[str, Any], named: str | None) -> None
 @pytest.mark.usefixtures("up_to_training")
 def test_targets_of_several_kinds() -> None:
     with pytest.raises(Reached):
-        PolyleafMixed(MIXED, device="cuda").fit(X, MIXED_Y)
+        PolyleafMixed(MIXED, n_estimators=3, device="cuda").fit(X, MIXED_Y)
     targets = MIXED | {"price": {"objective": "quantile", "quantile_levels": [0.1, 0.9]}}
     with pytest.raises(ValueError, match=r"device='cuda' does not go with targets of .*'quantile': leaf"):
         PolyleafMixed(targets, device="cuda").fit(X, MIXED_Y)

@@ -58,7 +58,7 @@ class PolyleafMixed(BasePolyleaf):
         each round, ``["loss"]`` what early stopping watches: the mean over the groups, by `loss_weight`, of
         their metrics, each divided by its value for the best constant on the training rows.
     chosen_params_ : dict
-        What was taken for the parameters that are "auto", by name.
+        What was taken for the parameters that are "auto", by name; rounds are in `n_estimators_`.
     best_score_ : dict
         ``best_score_["validation_0"]`` has the metrics of the first evaluation set after the best round.
     feature_importances_ : ndarray of shape (n_features,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -247,13 +247,8 @@ class Problem:
             result.best_iteration,
             result.evals_result,
             result.bags,
-            self._chosen(result),
+            chosen_of(self.params, self.settings),
         )
-
-    def _chosen(self, result: TrainingResult) -> dict[str, Any]:
-        """Return what was taken for parameters that were "auto"."""
-        used = {field.name: getattr(self.settings, field.name) for field in fields(self.settings)}
-        return chosen_of(self.params, used | {"n_estimators": result.best_iteration + 1})
 
 
 def training_rows(X: Any, y: Any, sample_weight: Any) -> EvalInput:

@@ -44,7 +44,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
     evals_result_ : dict
         ``evals_result_["validation_0"]["rmse"]`` has the metric of the first evaluation set after each round.
     chosen_params_ : dict
-        What was taken for the parameters that are "auto", by name.
+        What was taken for the parameters that are "auto", by name; rounds are in `n_estimators_`.
     best_score_ : dict
         ``best_score_["validation_0"]`` has the metrics of the first evaluation set after the best round.
     feature_importances_ : ndarray of shape (n_features,)

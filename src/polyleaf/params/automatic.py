@@ -11,6 +11,7 @@ from typing import Any
 
 from polyleaf.params.constraints import has_signs
 from polyleaf.params.objectives import has_hessian_rule
+from polyleaf.params.settings import Settings
 from polyleaf.params.table import (
     AUTO_FEATURES,
     AUTO_FEW_ROUNDS_ROWS,
@@ -43,8 +44,9 @@ _SIZES = {
 }
 _USUAL_SIZE = Size(20)
 _USUAL_RATE, _RATE_OF_MANY_ROWS = 0.05, 0.1
-# Parameters that may be "auto" and stand for a number or an option; `sketch_size` comes with its sketch.
-_NAMES = ("n_estimators", "learning_rate", "min_samples_leaf", "colsample_bytree", "sketch", "hessian")
+# Parameters that may be "auto", but for the number of rounds, which is found in training; `sketch_size` comes
+# with its sketch.
+_NAMES = ("learning_rate", "min_samples_leaf", "colsample_bytree", "sketch", "hessian")
 
 
 def resolved(
@@ -77,12 +79,12 @@ def resolved(
     return {**used, "sketch_size": params["sketch_size"] or sketch_size}
 
 
-def chosen_of(params: Mapping[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+def chosen_of(params: Mapping[str, Any], used: Settings) -> dict[str, Any]:
     """Return those of the resolved parameters that nobody gave."""
     names = [name for name in _NAMES if params.get(name) == "auto"]
-    if params.get("sketch") == "auto" and used["sketch"] is not None and params.get("sketch_size") is None:
+    if params.get("sketch") == "auto" and used.sketch is not None and params.get("sketch_size") is None:
         names.append("sketch_size")
-    return {name: used[name] for name in names}
+    return {name: getattr(used, name) for name in names}
 
 
 def _sketch(params: Mapping[str, Any], size: Size, n_outputs: int) -> tuple[str | None, int]:
