@@ -17,6 +17,11 @@ TARGETS = ("andro", "edm", "slump", "sf1", "atp1d", "jura", "enb", "wq", "osales
 CLASSES = ("yeast", "caltech101", "mnist")
 LABELS = ("emotions", "scene", "cal500", "enron", "corel5k", "delicious")
 SETS = (*TARGETS, *CLASSES, *LABELS)
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(TARGETS, "targets"),
+    **dict.fromkeys(CLASSES, "classes"),
+    **dict.fromkeys(LABELS, "labels"),
+}
 SCORES = {"targets": "aRRMSE", "classes": "cross entropy", "labels": "mean binary cross entropy"}
 _LEAST = 1e-15  # probability that a loss is computed of
 

@@ -4,8 +4,9 @@
     python benchmarks/defaults.py --data-dir DIR --sets enb jura --systems polyleaf lightgbm --seeds 2
 
 A fifth of the rows are test rows, another fifth for each seed. Early stopping of the peers watches a fifth of
-the training rows (2,000 rounds at most, patience 50). Each result is appended to a file beside the report
-as soon as it is there; what is in it already is not done again.
+the training rows (2,000 rounds at most, patience 50). Times are those of the processor, all threads
+together, so that other work on the machine does not count. Each result is appended to a file beside the
+report as soon as it is there; what is in it already is not done again.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import argparse
 import importlib.util
 import json
 import math
+from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
 
-from default_sets import SCORES, SETS, load
+from apart import done_apart
+from default_sets import KINDS, SCORES, SETS, load
 from default_systems import SYSTEMS
 from report import describe_run
 from speed import log, positive, table_row, write
@@ -37,31 +40,35 @@ def read(path: Path) -> Results:
     return {(one["set"], one["system"], one["seed"]): one for one in lines}
 
 
+def measured(task: tuple[str, str, int], folder: Path, threads: int) -> dict[str, Any]:
+    """Return the score of a system on a set with one seed, and the time it took."""
+    name, system, seed = task
+    table = load(name, folder)
+    n_classes = int(table.y.max()) + 1 if table.kind == "classes" else 0
+    train, test = table.split(seed)
+    given = (table.kind, table.X[train], table.y[train], n_classes, table.X[test])
+    began = process_time()
+    try:
+        score, why = table.score(train, test, SYSTEMS[system][2](*given, seed, threads)), None
+    except Exception as error:  # a peer's failure is a line of the report
+        score, why = None, f"{type(error).__name__}: {str(error).strip().splitlines()[-1:]}"
+    return {"score": score, "seconds": process_time() - began, "error": why}
+
+
 def measure(options: argparse.Namespace, store: Path) -> Results:
     """Train what is not done yet, and return all results."""
     found = read(store)
-    for name in options.sets:
-        table = load(name, options.data_dir)
-        n_classes = int(table.y.max()) + 1 if table.kind == "classes" else 0
-        for seed in range(options.seeds):
-            train, test = table.split(seed)
-            for system in options.systems:
-                if (name, system, seed) in found:
-                    continue
-                began = perf_counter()
-                try:
-                    predict = SYSTEMS[system][2]
-                    given = (table.kind, table.X[train], table.y[train], n_classes, table.X[test])
-                    score = table.score(train, test, predict(*given, seed, options.threads))
-                    why = None
-                except Exception as error:  # a peer's failure is a line of the report
-                    score, why = None, f"{type(error).__name__}: {str(error).strip().splitlines()[-1:]}"
-                one = {"set": name, "kind": table.kind, "system": system, "seed": seed, "score": score}
-                one |= {"seconds": perf_counter() - began, "error": why}
-                found[name, system, seed] = one
-                with store.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(one) + "\n")
-                log(f"{name}, {SYSTEMS[system][0]}, seed {seed}: {why or f'{score:.5g}'}")
+    seeds = range(options.seeds)
+    every = [(name, one, seed) for name in options.sets for seed in seeds for one in options.systems]
+    work = partial(measured, folder=options.data_dir, threads=options.threads)
+    missing = [task for task in every if task not in found]
+    for (name, system, seed), result in done_apart(work, missing, options.jobs, options.limit):
+        result = result or {"score": None, "seconds": None, "error": f"no result in {options.limit:g} s"}
+        one = {"set": name, "system": system, "seed": seed, **result}
+        found[name, system, seed] = one
+        with store.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(one) + "\n")
+        log(f"{name}, {SYSTEMS[system][0]}, seed {seed}: {one['error'] or format(one['score'], '.5g')}")
     return found
 
 
@@ -159,18 +166,17 @@ def main() -> None:
         "",
         *run,
         f"- {options.seeds} seeds, each with a fifth of the rows to test on; {options.threads} thread(s); "
-        "means over the seeds",
+        f"means over the seeds; a training that takes longer than {options.limit:,} s has no score",
         *(f"- {SYSTEMS[name][0]}: not installed" for name in missing),
     ]
-    kinds = {name: results[name, options.systems[0], 0]["kind"] for name in options.sets}
     for kind in SCORES:
-        sets = [name for name in options.sets if kinds[name] == kind]
+        sets = [name for name in options.sets if KINDS[name] == kind]
         if sets:
             lines += score_table(kind, sets, scores, options.systems)
     for ours in options.systems:
         if ours.startswith("polyleaf"):
             lines += summary(options.sets, scores, options.systems, ours)
-    lines += ["", "## Seconds, training and prediction", ""]
+    lines += ["", "## Processor seconds, training and prediction", ""]
     lines += [table_row(["system", "all sets"]), table_row(["---", "---:"])]
     for one in options.systems:
         lines.append(
@@ -194,6 +200,8 @@ def parse_arguments() -> argparse.Namespace:
         help=", ".join(SYSTEMS),
     )
     add("--seeds", type=positive, default=5, help="splits (default 5)")
+    add("--jobs", type=positive, default=1, help="processes at a time (default 1)")
+    add("--limit", type=positive, default=3600, help="most seconds of one training (default 3600)")
     add("--threads", type=positive, default=1, help="of each system (default 1)")
     add("--out", type=Path, default=None, help="also write the Markdown to this file")
     return parser.parse_args()

@@ -334,6 +334,7 @@ def test_recursion_is_exact_for_trees_of_one_split() -> None:
 
 
 def test_frames_have_names() -> None:
+    pytest.importorskip("polars")
     X, Y = table(gaps=False)
     frame = pd.DataFrame(X, columns=["output", "b", "c", "d", "e"])
     model = PolyleafRegressor(**SMALL).fit(frame, pd.DataFrame(Y[:, :2], columns=["u", "v"]))
@@ -354,6 +355,7 @@ def test_frames_have_names() -> None:
 
 
 def test_frames_of_categories() -> None:
+    pytest.importorskip("polars")
     X, Y = table()
     frame = frame_of(X, Y)
     frame["size"] = pd.Categorical(np.digitize(Y[:, 1], [-1, 1]) * 10)

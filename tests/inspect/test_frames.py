@@ -14,6 +14,14 @@ from polyleaf.inspect import frames
 from training_cases import CASES, X
 
 
+@pytest.fixture(params=["pandas", "polars"])
+def library(request: pytest.FixtureRequest) -> str:
+    """The name of a library of frames that is installed."""
+    name: str = request.param
+    pytest.importorskip(name)
+    return name
+
+
 def fitted(name: str, **params: Any) -> Any:
     case = CASES[name]
     return case.make(n_estimators=4, **params).fit(X, case.y, case.weight)
@@ -30,7 +38,6 @@ def houses() -> Any:
     return PolyleafRegressor(n_estimators=4, max_depth=3, categorical_features="auto").fit(table, y), table
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("name", ["regression", "one output a tree", "sparse leaves", "classes", "weights"])
 def test_nodes_are_those_of_the_forest(name: str, library: str) -> None:
     model = fitted(name)
@@ -82,7 +89,6 @@ def test_parents_and_depths_agree_with_children(houses: Any) -> None:
         )
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_names_of_features_categories_and_outputs(houses: Any, library: str) -> None:
     model, table = houses
     frame = model.to_frame(library=library)
@@ -114,7 +120,6 @@ def test_chosen_outputs(houses: Any) -> None:
     np.testing.assert_array_equal(np.concatenate(lists["values"].tolist()), whole["value_energy"].dropna())
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("values", ["columns", "list"])
 def test_forests_of_roots_and_of_no_trees(library: str, values: str) -> None:
     model = PolyleafRegressor(n_estimators=3).fit(np.zeros((30, 2)), np.arange(30.0))
@@ -144,6 +149,7 @@ def test_bad_input_is_named(houses: Any, options: dict[str, Any], error: type[Ex
 
 
 def test_a_library_that_is_not_installed(houses: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("polars")
     absent = {"pandas"}
 
     def imported(name: str) -> Any:

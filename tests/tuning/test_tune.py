@@ -207,7 +207,7 @@ def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
     tune(regressor(), X, Y, n_trials=3)
     assert capsys.readouterr() == ("", "")
     tune(regressor(verbose=1), X, Y, n_trials=3)  # that of the estimator is for the training on all rows
-    assert capsys.readouterr().err.count("12/12") == 1
+    assert capsys.readouterr().err.count(" 0/12 ") == 1
     tune(regressor(), X, Y, n_trials=3, verbose=1)
     out, err = capsys.readouterr()
     assert out == ""

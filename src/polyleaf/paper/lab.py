@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -151,8 +151,11 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of what took part."""
+    # Of what is imported: xgboost may be installed as xgboost-cpu.
+    modules = {"scikit-learn": "sklearn"}
     packages = ("polyleaf", "xgboost", "lightgbm", "scikit-learn", "numpy")
-    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
+    found = {name: str(import_module(modules.get(name, name)).__version__) for name in packages}
+    return {"python": platform.python_version(), **found}
 
 
 def _processor() -> str:
