@@ -60,7 +60,7 @@ def test_the_mean_is_that_of_models_of_the_parts(n_bags: int) -> None:
 def test_members_stop_by_what_they_have_not_seen() -> None:
     model = regressor(n_estimators="auto", early_stopping_rounds=5).fit(X, Y)
     assert list(model.evals_result_) == ["held_out_0", "held_out_1", "held_out_2"]
-    best = [int(np.argmin(of["rmse"])) + 1 for of in model.evals_result_.values()]
+    best = [int(np.argmin(of["rrmse"])) + 1 for of in model.evals_result_.values()]
     assert [bag.n_rounds for bag in model._bags] == best
     assert model.n_estimators_ == sum(best) == model.best_iteration_ + 1
     watched = regressor(n_estimators=50, callbacks=[EarlyStopping(5)]).fit(X, Y)
@@ -165,7 +165,7 @@ def test_groups_and_rows_that_are_too_few() -> None:
 @pytest.mark.parametrize("n_bags", [3, 12])
 def test_best_scores_are_those_of_the_members(n_bags: int, tmp_path: Path) -> None:
     """Also where one has fewer rounds than all together; a notebook shows them, and a file keeps them."""
-    model = regressor(n_bags=n_bags, n_estimators=40, early_stopping_rounds=5).fit(X, Y)
+    model = regressor(n_bags=n_bags, n_estimators=40, early_stopping_rounds=5, eval_metric="rmse").fit(X, Y)
     best = {name: {"rmse": min(curves["rmse"])} for name, curves in model.evals_result_.items()}
     assert model.best_score_ == best
     assert len(best) == n_bags

@@ -42,12 +42,33 @@ def saved(model: Any, path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("n_rows", [FEW, MANY])
+def test_no_unit_of_a_target_counts(n_rows: int) -> None:
+    """A target in thousandths is the same target: the rounds are the same, and so are the trees."""
+    units = np.array([1.0, 1024.0, 1.0, 1.0])[: Y.shape[1]]
+    model, other = auto().fit(X[:n_rows], Y[:n_rows]), auto().fit(X[:n_rows], Y[:n_rows] * units)
+    assert other.n_estimators_ == model.n_estimators_
+    np.testing.assert_allclose(other.predict(X), model.predict(X) * units, rtol=1e-9, atol=1e-9)
+    rmse, relative = (np.array(other.evals_result_["held_out"][name]) for name in ("rmse", "rrmse"))
+    np.testing.assert_allclose(relative, model.evals_result_["held_out"]["rrmse"], rtol=1e-9)
+    assert not np.allclose(rmse, model.evals_result_["held_out"]["rmse"], rtol=0.1)
+
+
+def test_units_count_where_they_are_asked_for() -> None:
+    for params in ({"eval_metric": "rmse"}, {"scale_targets": False}):
+        assert list(auto(**params).fit(X, Y).evals_result_["held_out"]) == ["rmse"]
+    assert list(auto().fit(X, Y[:, 0]).evals_result_["held_out"]) == ["rmse"]
+    watched = auto().fit(X, Y, eval_set=(X[:50], Y[:50]))
+    assert list(watched.evals_result_["validation_0"]) == ["rmse"]
+
+
+@pytest.mark.parametrize("n_rows", [FEW, MANY])
 def test_all_rows_are_trained_on_for_the_rounds_that_held_out_rows_ask_for(n_rows: int) -> None:
     model = auto().fit(X[:n_rows], Y[:n_rows])
-    curve = model.evals_result_["held_out"]["rmse"]
+    assert list(model.evals_result_["held_out"]) == ["rmse", "rrmse"]
+    curve = model.evals_result_["held_out"]["rrmse"]
     assert model.n_estimators_ == model.best_iteration_ + 1 == int(np.argmin(curve)) + 1
     assert len(curve) == model.n_estimators_ + AUTO_PATIENCE
-    assert model.best_score_["held_out"]["rmse"] == min(curve)
+    assert model.best_score_["held_out"]["rrmse"] == min(curve)
     plain = PolyleafRegressor(n_estimators=model.n_estimators_, **SMALL).fit(X[:n_rows], Y[:n_rows])
     assert np.array_equal(plain.predict(X), model.predict(X))
 

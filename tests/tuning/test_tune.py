@@ -166,22 +166,23 @@ def test_a_number_of_folds_and_groups() -> None:
     groups = np.arange(N) // 20
     by_number = tune(regressor(), X, Y, n_trials=2, cv=4, groups=groups)
     assert by_number.trials[0].score == pytest.approx(
-        cv(regressor(), X, Y, cv=4, groups=groups).mean["rmse"][-1], rel=1e-15
+        cv(regressor(), X, Y, cv=4, groups=groups, metrics="rrmse").mean["rrmse"][-1], rel=1e-15
     )
     splitter = tune(regressor(), X, Y, n_trials=2, cv=GroupKFold(3), groups=groups)
     assert splitter.trials[0].score != by_number.trials[0].score
     held_out = tune(regressor(early_stopping_rounds=5), X, Y, n_trials=1, groups=groups)
     fit = regressor(early_stopping_rounds=5).fit(X, Y, groups=groups)
-    assert held_out.trials[0].curve.tolist() == fit.evals_result_["held_out"]["rmse"]
+    assert held_out.trials[0].curve.tolist() == fit.evals_result_["held_out"]["rrmse"]
     assert held_out.best_estimator.n_estimators_ == fit.n_estimators_
 
 
 def test_one_pair_of_training_and_other_rows() -> None:
     result = tune(regressor(), X, Y, n_trials=2, cv=PAIR)
-    model = regressor().fit(X[:300], Y[:300], eval_set=(X[300:], Y[300:]))
+    model = regressor(eval_metric="rrmse").fit(X[:300], Y[:300], eval_set=(X[300:], Y[300:]))
     # Cut points are those of all rows.
-    assert result.trials[0].score == pytest.approx(model.best_score_["validation_0"]["rmse"], rel=0.1)
-    assert np.array_equal(result.trials[0].curve, cv(regressor(), X, Y, cv=PAIR).mean["rmse"])
+    assert result.trials[0].score == pytest.approx(model.best_score_["validation_0"]["rrmse"], rel=0.1)
+    folds = cv(regressor(), X, Y, cv=PAIR, metrics="rrmse")
+    assert np.array_equal(result.trials[0].curve, folds.mean["rrmse"])
 
 
 # --- what is shown -----------------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ def test_the_result_prints_as_a_table() -> None:
     result = tune(regressor(), X, Y, n_trials=30, space=SPACE, cv=PAIR)
     head, columns, *rows = repr(result).splitlines()
     assert head.startswith("30 trials in ")
-    assert columns.split() == ["trial", "rmse", "rounds", "status", *SPACE]
+    assert columns.split() == ["trial", "rrmse", "rounds", "status", *SPACE]
     assert rows[0].startswith(f"{result.best_trial} *")
     assert sum("*" in row for row in rows) == 1
     assert rows[-1].startswith("... and ")
@@ -199,7 +200,7 @@ def test_the_result_prints_as_a_table() -> None:
     assert len(result.trials[3:5]) == 2
     frame = result.trials.to_frame()
     assert frame.shape == (30, 5 + len(SPACE))
-    assert frame["rmse"].tolist() == [one.score for one in result.trials]
+    assert frame["rrmse"].tolist() == [one.score for one in result.trials]
     assert frame.index.name == "trial"
 
 
@@ -212,9 +213,9 @@ def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert "3/3" in err
-    assert "best rmse=" in err
+    assert "best rrmse=" in err
     tune(regressor(), X, Y, n_trials=3, verbose=2, space=SPACE)
-    lines = [line for line in capsys.readouterr().err.splitlines() if "trial 2: rmse=" in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if "trial 2: rrmse=" in line]
     assert len(lines) == 1
     assert "max_depth" in lines[0]
 

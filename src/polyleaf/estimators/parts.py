@@ -70,7 +70,7 @@ def run_of_part(
         _shard_of(problem.data.shard, test),
     )
     loss = targets.make_loss(problem.coding)
-    metrics = targets.make_metrics(problem.coding, loss, training)
+    metrics = targets.make_metrics(problem.coding, loss, training, holds_out=problem.holds_out)
     begin = replace(Beginning() if begin is None else begin, matrix=part.matrix)
     return Run(training, [unseen], loss, metrics, settings, begin)
 

@@ -183,6 +183,8 @@ class Problem:
         What errors call the rows of `data`.
     own_weight : float64 ndarray of shape (rows,) or (rows, columns of y), or None
         Weights of the rows or cells of `data` without those of their classes.
+    holds_out : bool
+        Whether some of the rows are held out.
     """
 
     kind: EstimatorKind
@@ -196,6 +198,7 @@ class Problem:
     kept: Mask | None
     names: RowNames
     own_weight: FloatArray | None
+    holds_out: bool = False
 
     def evaluation(self, given: EvalInput) -> Dataset:
         """Return an evaluation set, read as the training rows were, on which the metrics can be measured."""
@@ -232,7 +235,7 @@ class Problem:
         reader, data = self.reader.with_params(params), self.data
         shards = data.shard is not None
         loss, settings = _settled(params, reader, self.coding, self.settings.seed, data.X, data.y, shards)
-        metrics = reader.targets.make_metrics(self.coding, loss, data)
+        metrics = reader.targets.make_metrics(self.coding, loss, data, holds_out=self.holds_out)
         return replace(self, params=params, reader=reader, loss=loss, metrics=metrics, settings=settings)
 
     def fitted(self, result: TrainingResult) -> FittedModel:
@@ -301,7 +304,7 @@ def read_problem(
         loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
     if isinstance(given.X, BinnedTable):
         check_weights_of_cuts(given.X, data.weights.row, rows.kept)
-    metrics = targets.make_metrics(coding, loss, data)
+    metrics = targets.make_metrics(coding, loss, data, holds_out=holds_out)
     if isinstance(data.X, StreamedTable):
         _plan_memory(data.X, data, loss, settings, given.X_name, holds_out)
     if start is not None:
@@ -319,6 +322,7 @@ def read_problem(
         kept=rows.kept,
         names=rows.names,
         own_weight=rows.weight,
+        holds_out=holds_out,
     )
 
 

@@ -195,7 +195,7 @@ def prepare_shard(
         if seed is None:
             drawn = seed_of(params["random_state"]) if others.rank == 0 else None
             seed = int(gather_notes(drawn)[0])
-        problem = read_problem(estimator, params, given, start, seed=seed)
+        problem = read_problem(estimator, params, given, start, seed=seed, holds_out=fit.stopping is not None)
         _check_columns(problem)
         check_weights(problem.data)
         problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads))

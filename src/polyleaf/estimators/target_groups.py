@@ -142,7 +142,9 @@ class GroupedTargets(Targets):
         """Return one name for all: each group has its own in the coding."""
         return "grouped"
 
-    def make_metrics(self, coding: TargetCoding, loss: Loss, data: Dataset) -> list[Metric]:
+    def make_metrics(
+        self, coding: TargetCoding, loss: Loss, data: Dataset, *, holds_out: bool = False
+    ) -> list[Metric]:
         """Return the metric of each group, and the loss that early stopping watches."""
         assert isinstance(coding, MixedCoding)
         assert isinstance(loss, GroupedLoss)

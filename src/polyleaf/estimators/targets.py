@@ -99,11 +99,28 @@ class Targets(ABC):
         """Return what a model file calls the loss."""
         return loss.name
 
-    def make_metrics(self, coding: TargetCoding, loss: Loss, data: Dataset) -> list[Metric]:
-        """Return what is measured after each round; `data` has the training rows."""
+    def make_metrics(
+        self, coding: TargetCoding, loss: Loss, data: Dataset, *, holds_out: bool = False
+    ) -> list[Metric]:
+        """Return what is measured after each round; the last one says when to stop.
+
+        Parameters
+        ----------
+        coding, loss
+            What y is, and how it is learnt.
+        data : Dataset
+            The training rows.
+        holds_out : bool
+            Whether rows of these are measured, which nobody chose.
+        """
+        default = [loss.default_metric]
+        # As in splits, no target counts more because of its unit.
+        relative = self._params.get("scale_targets", False) and coding.width > 1
+        if holds_out and relative and loss.relative_metric is not None:
+            default.append(loss.relative_metric)
         return make_metrics(
             self._params["eval_metric"],
-            default=loss.default_metric,
+            default=default,
             kind=coding.kind,
             n_labels=coding.width,
             details=self._details(),

@@ -31,6 +31,9 @@ class Loss(Objective, ABC):
         Raw scores a row.
     default_metric : str
         What is measured where nothing else is asked for.
+    relative_metric : str or None
+        What is measured beside it, and watched, where several targets in units of their own have rows held
+        out; None: nothing.
     class_codes : bool
         Whether targets are codes of classes, one for all outputs of a row.
     unit_hessian : bool
@@ -42,6 +45,7 @@ class Loss(Objective, ABC):
     """
 
     default_metric: str
+    relative_metric: ClassVar[str | None] = None
     class_codes: ClassVar[bool] = False
     unit_hessian: bool = False
     compiled: bool = False

@@ -23,6 +23,7 @@ class SquaredError(Loss):
     kinds = ("regression",)
     link = "identity"
     default_metric = "rmse"
+    relative_metric = "rrmse"
     unit_hessian = True
     compiled = True
 

@@ -68,11 +68,23 @@ def r2(y: Any, prediction: Any, weight: FloatArray | None) -> float:
 
     That of a target that does not vary is 1 where all predictions are right, else 0.
     """
+    return float((1 - _unexplained(y, prediction, weight)).mean())
+
+
+def rrmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+    """Return the mean over the targets of RMSE / standard deviation of the target: no unit counts.
+
+    That of a target that does not vary is 0 where all predictions are right, else 1.
+    """
+    return float(np.sqrt(_unexplained(y, prediction, weight)).mean())
+
+
+def _unexplained(y: Any, prediction: Any, weight: FloatArray | None) -> FloatArray:
+    """Return the mean squared error of each target as a share of its variance."""
     if weight is not None and weight.ndim == 2:
         observed = any_of_columns(weight > 0)  # a target may have no observation in an evaluation set
         y, prediction, weight = y[:, observed], prediction[:, observed], weight[:, observed]
     residual = weighted_mean((y - prediction) ** 2, weight)
     variance = weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)
     constant = variance == 0
-    explained = 1 - residual / np.where(constant, 1, variance)
-    return float(np.where(constant, residual == 0, explained).mean())
+    return np.where(constant, residual != 0, residual / np.where(constant, 1, variance))

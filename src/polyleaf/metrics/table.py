@@ -26,7 +26,7 @@ from polyleaf.metrics.metric import Metric
 from polyleaf.metrics.per_target import PerTarget
 from polyleaf.metrics.propensity import propensity_scored, training_propensities
 from polyleaf.metrics.ranking import NDCG, PRECISION, AtK, check_k
-from polyleaf.metrics.regression import absolute_error, r2, relative_error, rmse, squared_error
+from polyleaf.metrics.regression import absolute_error, r2, relative_error, rmse, rrmse, squared_error
 from polyleaf.params.combinations import refused
 from polyleaf.params.objectives import TargetKind
 from polyleaf.params.rules import metric_family
@@ -62,7 +62,7 @@ class KnownTargets:
 def make_metrics(
     eval_metric: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None,
     *,
-    default: str,
+    default: str | Sequence[str],
     kind: TargetKind,
     n_labels: int | None = None,
     details: LossDetails | None = None,
@@ -76,8 +76,8 @@ def make_metrics(
     ----------
     eval_metric : None, str, callable or sequence of these
         As in the table of parameters.
-    default : str
-        The name that None stands for.
+    default : str or sequence of str
+        What None stands for.
     kind : {"regression", "multiclass", "binary", "multilabel"}
         The problem.
     n_labels : int or None, default=None
@@ -221,6 +221,7 @@ _DEVIANCES = {
 }
 _ERRORS: dict[str, MetricFunction] = {
     "rmse": rmse,
+    "rrmse": rrmse,
     "mse": cell_mean(squared_error),
     "mae": cell_mean(absolute_error),
     "mape": cell_mean(relative_error),
@@ -256,7 +257,7 @@ _METRICS: dict[TargetKind, dict[str, MetricFunction | AtK | PerTarget | _Propens
 # Sums of what rows have by themselves, by `polyleaf.data.sums`: shards of the rows add up.
 _MEANS_OF_ROWS = frozenset(
     {
-        *("rmse", "mse", "mae", "mape", "r2", "huber", "quantile", *_DEVIANCES),
+        *("rmse", "rrmse", "mse", "mae", "mape", "r2", "huber", "quantile", *_DEVIANCES),
         *("cross_entropy", "binary_cross_entropy", "log_loss", "accuracy", "error"),
         *("top1_accuracy", "precision@k", "psp@k", "ndcg@k", "f1_micro", "f1_macro"),
     }

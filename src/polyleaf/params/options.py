@@ -18,7 +18,7 @@ MOST_GPU_BINS = 255  # of values: with the missing one, a code is a byte
 
 # Metrics by what they need: positive predictions; one prediction for each target.
 _DEVIANCES = ("poisson", "gamma", "tweedie")
-_ERRORS = ("rmse", "mse", "mae", "mape", "r2")
+_ERRORS = ("rmse", "rrmse", "mse", "mae", "mape", "r2")
 _ONE_PREDICTION = (*_ERRORS, "huber", *(f"{name}_per_target" for name in _ERRORS))
 
 Given = Callable[[Situation], bool]

@@ -56,6 +56,7 @@ AUTO_FEATURES = 6
 METRICS: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": (
         "rmse",
+        "rrmse",
         "mse",
         "mae",
         "mape",
@@ -66,6 +67,7 @@ METRICS: dict[EstimatorKind, tuple[str, ...]] = {
         "gamma",
         "tweedie",
         "rmse_per_target",
+        "rrmse_per_target",
         "mse_per_target",
         "mae_per_target",
         "mape_per_target",
