@@ -1,0 +1,1 @@
+"""Fitted models in forms that other programs run."""
