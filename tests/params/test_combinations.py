@@ -22,6 +22,7 @@ from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.inputs import table_numbers
 from polyleaf.data.tables import Table
 from polyleaf.estimators.shard_training import fit_shard
+from polyleaf.export import to_treelite
 from polyleaf.gpu import runtime
 from polyleaf.params import options
 from polyleaf.params.combinations import COMBINATIONS, Refused, check
@@ -263,6 +264,11 @@ REFUSED: dict[str, Callable[[], object]] = {
     "drawn rows, two features": lambda: plot_partial_dependence(fitted("targets"), X, [0, 1], kind="both"),
     "output map, one output per tree": lambda: plot_output_map(
         regressor(multi_strategy="one_output_per_tree")(), X, TARGETS
+    ),
+    "treelite, several quantiles": lambda: to_treelite(fitted("quantiles")),
+    "treelite, cut-off shares": lambda: to_treelite(fitted("dense labels")),
+    "treelite, groups of targets": lambda: to_treelite(
+        PolyleafMixed({"a": "regression", "b": "multiclass"}, **SMALL).fit(X, {"a": X[:, 1], "b": CLASSES})
     ),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),
 }

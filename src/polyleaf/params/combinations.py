@@ -712,6 +712,24 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "the values of its leaves have nothing to correlate with",
     ),
     Exclusion(
+        "treelite, several quantiles",
+        options.TREELITE,
+        options.SORTED_QUANTILES,
+        "treelite cannot put the predictions of a row in order",
+    ),
+    Exclusion(
+        "treelite, cut-off shares",
+        options.TREELITE,
+        options.CUT_OFF_SHARES,
+        "treelite cannot cut off predictions at 0 and 1",
+    ),
+    Exclusion(
+        "treelite, groups of targets",
+        options.TREELITE,
+        options.GROUPS_OF_TARGETS,
+        "treelite has one link for all outputs (`group` names one of them)",
+    ),
+    Exclusion(
         "gain per output, unknown",
         options.GAIN_PER_OUTPUT,
         options.NO_GAIN_PER_OUTPUT,

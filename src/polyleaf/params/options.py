@@ -409,6 +409,23 @@ DRAWN_ROWS = Option(
 )
 TWO_FEATURES = Option("two features", _is_asked("two features"))
 OUTPUT_MAP = Option("`plot_output_map`", _is_asked("output map"))
+TREELITE = Option(
+    "`export.to_treelite`",
+    _is_asked("treelite"),
+    "to_treelite()",
+    remedy="raw=True exports the raw scores, for a program of yours to go on with",
+)
+SORTED_QUANTILES = Option("several `quantile_levels`", _is_asked("sorted quantiles"), plural=True)
+CUT_OFF_SHARES = Option(
+    "labels with `objective=\"clipped_squared_error\"`",
+    _is_asked("cut-off shares"),
+    "labels with objective='clipped_squared_error'",
+)
+GROUPS_OF_TARGETS = Option(
+    "groups of targets, none of them named",
+    _is_asked("groups of targets"),
+    "several groups of targets, here {group_names}",
+)
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
     '`hessian="exact"`, `n_bags` above 1, sparse labels, trees of more than 1,024 outputs, a model file of '
