@@ -127,7 +127,8 @@ def link_source(columns: list[PredictedColumns], prefix: str) -> str:
     used = {one.function for one in columns}
     source = _EXPONENTIAL if not used.isdisjoint(_WITH_EXPONENTIAL) else ""
     source += "".join(text for name, text in _FUNCTIONS.items() if name in used)
-    # From the last group on: two classes have one score and two columns, so that no column lies before its score.
+    # From the last group on: two classes have one score and two columns, so that no column lies before its
+    # score.
     calls = "".join(_calls(one, prefix) for one in reversed(columns))
     source += "void ${prefix}_predict(const double *x, double *out) {\n  ${prefix}_raw(x, out);\n${calls}}\n"
     return Template(source).substitute(prefix=prefix, most=repr(MOST_EXPONENT), calls=calls)

@@ -6,13 +6,14 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.category_values import Category
 
-# All that can mean something to a preprocessor is not among these: the ends of comments, backslashes, trigraphs.
+# What can mean something to a preprocessor is not among these: ends of comments, backslashes, trigraphs.
 _NOT_PLAIN = re.compile(r"[^ !#$%&'()+,\-.0-9:;<=>@A-Z\[\]^_`a-z{|}~]")
 _LINE = 100
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,40}")
@@ -69,7 +70,7 @@ def float_items(values: npt.NDArray[np.float32]) -> list[str]:
     return [text + "f" if "." in text or "e" in text else text + ".0f" for text in texts]
 
 
-def unsigned_items(values: npt.NDArray[np.integer]) -> list[str]:  # type: ignore[type-arg]
+def unsigned_items(values: npt.NDArray[np.integer[Any]]) -> list[str]:
     """Return each of many integers >= 0."""
     return [f"{value}u" for value in values.tolist()]
 

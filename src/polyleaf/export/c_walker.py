@@ -13,9 +13,10 @@ from polyleaf.export.served_model import ServedModel
 _MOST_NUMBERS = 2**30
 
 _TYPES = """\
-/* Of a split: values of at most `threshold` go left; of one by categories, `threshold` is the number of its set.
- * `step`: 4 times the number of nodes to the left child, which the right one follows; and 1 where missing values
- * go left, and 2 where the split is by categories. Of a leaf it is 0, and `feature` is where its values begin. */
+/* Of a split: values of at most `threshold` go left; of one by categories, it is the number of its set.
+ * `step`: 4 times the number of nodes to the left child, which the right one follows; and 1 where missing
+ * values go left, and 2 where the split is by categories. Of a leaf it is 0, and its values begin at
+ * `feature`. */
 typedef struct {
   double threshold;
   uint32_t feature;
@@ -138,9 +139,7 @@ def _arrays(served: ServedModel, prefix: str) -> list[str]:
         array_text(f"float {prefix}_values", float_items(forest.values)),
     ]
     if served.has_sparse_leaves:
-        pieces.append(
-            array_text(f"uint32_t {prefix}_value_output", unsigned_items(forest.value_output))
-        )
+        pieces.append(array_text(f"uint32_t {prefix}_value_output", unsigned_items(forest.value_output)))
     if len(forest.category_bits) > 0:
         begins = np.append(forest.category_begin[:-1][by_category], len(forest.category_bits))
         pieces += [

@@ -241,9 +241,7 @@ class _Building:
     def _attributes(self) -> dict[str, Any]:
         """Return what the model's file is to say of names, codes and classes."""
         served, form = self._served, self._form
-        groups = [
-            one for one in served.groups if form.first <= one.first < form.first + form.n_outputs
-        ]
+        groups = [one for one in served.groups if form.first <= one.first < form.first + form.n_outputs]
         return {
             "version": version("polyleaf"),
             "feature_names": served.feature_names,

@@ -71,7 +71,8 @@ def to_c(
     """
     checked_prefix(prefix)
     served = served_model(model)
-    targets = [checked_target(one, "the C source") for one in (path, header) if one is not None]
+    paths = [path] if header is None else [path, header]
+    targets = [checked_target(one, "the C source") for one in paths]
     if len(set(targets)) < len(targets):
         raise ValueError(f"path and header are the same file, {str(targets[0])!r}.")
     columns = predicted_columns(served)
@@ -87,6 +88,9 @@ def _write(files: list[tuple[Path, list[str]]]) -> None:
             file = open_files.enter_context(file_in_place_of(target))
             for piece in pieces:
                 file.write(piece.encode("ascii"))
+            # A disk that is full says so before the first file is in its place.
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _source(
@@ -108,22 +112,22 @@ def _header(declarations: str, prefix: str) -> list[str]:
 
 
 def _declarations(served: ServedModel, columns: list[PredictedColumns], prefix: str) -> str:
-    counts = {
-        "FEATURES": served.forest.n_features,
-        "OUTPUTS": served.forest.n_outputs,
-        "COLUMNS": sum(len(one.names) for one in columns),
-    }
-    constants = "".join(f"#define {prefix.upper()}_N_{name} {count}\n" for name, count in counts.items())
+    n_features, n_outputs = served.forest.n_features, served.forest.n_outputs
+    n_columns = sum(len(one.names) for one in columns)
+    upper = prefix.upper()
     return f"""\
-{constants}
+#define {upper}_N_FEATURES {n_features}
+#define {upper}_N_OUTPUTS {n_outputs}
+#define {upper}_N_COLUMNS {n_columns}
+
 #ifdef __cplusplus
 extern "C" {{
 #endif
 
-/* One row: x has {counts["FEATURES"]} numbers, NaN where one is missing; out gets {counts["OUTPUTS"]} raw scores. */
+/* One row: x has {n_features} numbers, NaN where one is missing; out gets {n_outputs} raw scores. */
 void {prefix}_raw(const double *x, double *out);
 
-/* The same; out gets {counts["COLUMNS"]} predictions. x and out must not overlap. */
+/* The same; out gets {n_columns} predictions. x and out must not overlap. */
 void {prefix}_predict(const double *x, double *out);
 
 #ifdef __cplusplus
@@ -136,8 +140,9 @@ def _description(served: ServedModel, columns: list[PredictedColumns], prefix: s
     """Return what the numbers of a row and those of its predictions are; names are strings of JSON."""
     lines = [
         f"A model of polyleaf {version('polyleaf')}: {served.forest.n_trees} tree(s). C99, and C++.",
-        f"{prefix}_raw adds in the order of polyleaf: its scores are the same to the last bit where the compiler",
-        "computes in double precision, as all for x86-64 and ARM64 do. Names below are written as JSON has them.",
+        f"{prefix}_raw adds in the order of polyleaf: its scores are the same to the last bit where the",
+        "compiler computes in double precision, as all for x86-64 and ARM64 do.",
+        "Names below are written as JSON has them.",
         "",
         "Features, in the order of x:",
     ]
@@ -152,7 +157,9 @@ def _description(served: ServedModel, columns: list[PredictedColumns], prefix: s
     for one in columns:
         group = one.group
         what = "probabilities" if group.probability_columns else "values"
-        scores = f"{group.first} to {group.first + group.n_outputs - 1}" if group.n_outputs > 1 else group.first
+        scores = (
+            f"{group.first} to {group.first + group.n_outputs - 1}" if group.n_outputs > 1 else group.first
+        )
         lines.append(f"  {quoted(group.name)}: {what}, of the raw score(s) {scores}, link {group.link}")
         lines += [f"    out[{one.first + j}] {quoted(name)}" for j, name in enumerate(one.names)]
     return lines
