@@ -20,8 +20,6 @@ from exported_models import (
     CASES,
     CLASSES,
     COLOURS,
-    FRAME,
-    OF_FRAME,
     SMALL,
     TARGETS,
     X,
@@ -32,6 +30,7 @@ from exported_models import (
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from random_models import random_model
 from sklearn.exceptions import NotFittedError
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor
@@ -141,38 +140,6 @@ def test_probabilities_of_extreme_scores(tmp_path: Path) -> None:
 def test_any_small_model(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     model = random_model(np.random.default_rng(seed))
     assert_same(model, exported(model, tmp_path_factory.mktemp("c")), table_of(model))
-
-
-def random_model(rng: np.random.Generator) -> Any:
-    """Return a small model with random targets, options and sizes."""
-    n = len(X)
-    params: dict[str, Any] = SMALL | {
-        "n_estimators": int(rng.integers(1, 6)),
-        "max_depth": int(rng.integers(1, 6)),
-        "learning_rate": float(rng.choice([0.1, 1.0])),
-        "subsample": float(rng.choice([0.5, 1.0])),
-        "max_bins": int(rng.choice([2, 16, 255])),
-        "random_state": int(rng.integers(1000)),
-    }
-    width = int(rng.integers(1, 8))
-    table: Any = FRAME if rng.random() < 0.4 else X
-    if table is FRAME:
-        params["categorical_features"] = "auto"
-    form = rng.choice(["whole", "trees", "sparse"])
-    if form == "trees":
-        params["multi_strategy"] = "one_output_per_tree"
-    elif form == "sparse":
-        params["sparse_leaves"] = 1
-    targets = rng.normal(size=(n, width)) * 10.0 ** rng.integers(-3, 4, width) + (SUM_OF[id(table)])[:, None]
-    kind = rng.choice(["regression", "classes", "labels"])
-    if kind == "regression":
-        return PolyleafRegressor(**params).fit(table, targets)
-    if kind == "classes" or width == 1:
-        return PolyleafClassifier(**params).fit(table, rng.integers(0, max(3, width), n))
-    return PolyleafClassifier(**params).fit(table, (targets > np.median(targets, axis=0)).astype(int))
-
-
-SUM_OF = {id(FRAME): OF_FRAME, id(X): TARGETS[:, 0]}
 
 
 @needs_compilers

@@ -144,6 +144,8 @@ class _Building:
             trees = trees[own]
         self._trees: list[int] = trees.tolist()
         self._by_category = served.splits_by_category
+        # Infinity, where only missing values go right, is no number of JSON, which treelite writes.
+        self._threshold = np.minimum(forest.threshold, np.finfo(np.float64).max)
 
     def built_by(self, module: Any) -> Any:
         """Return the model that the module `treelite.model_builder` makes of it."""
@@ -189,7 +191,7 @@ class _Building:
         begin, end = forest.node_begin[tree : tree + 2].tolist()
         nodes = slice(begin, end)
         leaves = self._leaf_values(tree)
-        columns = (forest.feature, forest.threshold, forest.left, forest.missing_left, self._by_category)
+        columns = (forest.feature, self._threshold, forest.left, forest.missing_left, self._by_category)
         statistics = (forest.gain, forest.cover, forest.count)
         splits = zip(*(column[nodes].tolist() for column in columns), strict=True)
         known = zip(*(column[nodes].tolist() for column in statistics), strict=True)
