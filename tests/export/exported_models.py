@@ -104,6 +104,12 @@ CASES: dict[str, Callable[[], Any]] = {
     "one column": lambda: _regressor(SUM[:, np.newaxis]),
     "targets": _regressor,
     "targets of extreme size": lambda: _regressor(TARGETS * [1e200, 1.0, 1e-200]),
+    "targets of extreme size, one output per tree": lambda: _regressor(
+        TARGETS * [1e200, 1.0, 1e-200], multi_strategy="one_output_per_tree"
+    ),
+    "targets of extreme size, sparse leaves": lambda: _regressor(
+        TARGETS * [1e200, 1.0, 1e-200], sparse_leaves=2
+    ),
     "targets, one output per tree": lambda: _regressor(multi_strategy="one_output_per_tree"),
     "targets, sparse leaves": lambda: _regressor(sparse_leaves=2),
     "targets, bags": lambda: _regressor(n_bags=3),
