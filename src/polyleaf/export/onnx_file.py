@@ -14,6 +14,7 @@ from polyleaf.export.exported_file import checked_destination, write_export
 from polyleaf.export.onnx_graph import Names, OnnxGraph, onnx_package
 from polyleaf.export.onnx_inputs import add_inputs, has_text, input_wishes
 from polyleaf.export.onnx_outputs import GroupValues, OnnxOutput, planned_outputs
+from polyleaf.export.onnx_pairs import OnnxPairs, refuse_for_pairs
 from polyleaf.export.onnx_trees import OnnxTrees
 from polyleaf.export.served_model import ServedModel, served_model
 from polyleaf.params.rules import Boolean, Choice, Integer
@@ -22,7 +23,7 @@ from polyleaf.params.wording import shown
 # The operators used are there from this one on; TreeEnsemble came with version 5 of its own domain.
 _OLDEST_OPSET = 16
 _OPSET = 17
-_ML_OPSET = 5
+_ML_OPSETS = (5, 3)
 # What protobuf, the format of the file, can hold.
 _LARGEST_FILE = 2**31 - 1
 
@@ -33,6 +34,7 @@ def to_onnx(
     *,
     input_type: str = "float64",
     opset: int = _OPSET,
+    ml_opset: int = _ML_OPSETS[0],
     names: Mapping[str, str] | None = None,
     as_matrix: bool = False,
     raw_scores: bool = False,
@@ -40,10 +42,9 @@ def to_onnx(
 ) -> None:
     """Write a fitted model as a file of ONNX, which onnxruntime and other programs run without polyleaf.
 
-    The file has the rounds that ``predict`` uses, the links, the classes and the categories. Trees are those
-    of the operator TreeEnsemble, which came with ``ai.onnx.ml`` 5 (onnxruntime 1.20); they compare and add in
-    float64: every row falls into the same leaves, and raw scores are the same up to the order in which they
-    are added.
+    The file has the rounds that ``predict`` uses, the links, the classes and the categories. Trees compare
+    and add in float64: every row falls into the same leaves, and raw scores are the same up to the order in
+    which values are added.
 
     Parameters
     ----------
@@ -57,6 +58,9 @@ def to_onnx(
         for them; rounding a table of float64 to it may carry a value over a threshold.
     opset : int, default=17
         Version of ONNX's own operators, at least 16 and at most what the installed package onnx has.
+    ml_opset : {5, 3}, default=5
+        Version of ``ai.onnx.ml``. 5 has the operator TreeEnsemble (onnxruntime 1.20 and later). 3 is for
+        older programs: its TreeEnsembleRegressor returns float32, and has no sets of categories.
     names : mapping of str to str, default=None
         Other names of inputs and outputs, by those that they would have had: ``{"X": "features"}``. Columns
         are also known by their names in polyleaf.
@@ -75,7 +79,7 @@ def to_onnx(
         When the model is not fitted.
     ValueError
         When ONNX cannot say it: a file beyond 2 GB, a class beyond int64, a category that float64 does not
-        hold, raw scores beyond float32 where this is asked for.
+        hold, raw scores beyond float32 where this is asked for, splits by categories with ``ml_opset=3``.
     FileNotFoundError, IsADirectoryError, PermissionError
         When nothing can be written there.
     ImportError
@@ -95,10 +99,14 @@ def to_onnx(
     onnx = onnx_package()
     Choice(("float64", "float32")).check("input_type", input_type)
     Integer(_OLDEST_OPSET, onnx.defs.onnx_opset_version()).check("opset", opset)
+    if ml_opset not in _ML_OPSETS or isinstance(ml_opset, bool):
+        raise ValueError(f"ml_opset must be 5 or 3; got {shown(ml_opset)}.")
     for name, value in (("as_matrix", as_matrix), ("raw_scores", raw_scores), ("leaves", leaves)):
         Boolean().check(name, value)
     destination = checked_destination(path, "the ONNX file")
     _refuse_too_large(served)
+    if ml_opset == 3:
+        refuse_for_pairs(served)
     if input_type == "float32":
         _refuse_beyond_float32(served)
     planned = planned_outputs(served, input_type, as_matrix)
@@ -109,7 +117,7 @@ def to_onnx(
 
     graph = OnnxGraph(Names(given))
     features = add_inputs(graph, served, inputs, input_type)
-    trees = OnnxTrees(graph, served, features)
+    trees = (OnnxPairs if ml_opset == 3 else OnnxTrees)(graph, served, features)
     raw = trees.raw_scores()
     values = GroupValues(graph, served, raw, input_type)
     for one, name in zip(planned, outputs, strict=False):
@@ -119,7 +127,7 @@ def to_onnx(
     if leaves:
         graph.output(trees.leaf_nodes(), outputs[-1], "int64", served.forest.n_trees)
     notes = _notes(served, inputs, planned, outputs)
-    content = graph.finished(opset, _ML_OPSET, version("polyleaf"), {"polyleaf": json.dumps(notes)})
+    content = graph.finished(opset, ml_opset, version("polyleaf"), {"polyleaf": json.dumps(notes)})
     write_export(destination, content)
 
 

@@ -53,9 +53,7 @@ class OnnxTrees:
             scores = self._gathered_sums(base)
         else:
             scores = self._scattered_sums(base)
-        if (forest.unit == 1).all():
-            return scores
-        return graph.node("Mul", [scores, graph.constant(forest.unit[np.newaxis], "unit")])
+        return self._in_units(scores)
 
     def leaf_nodes(self) -> str:
         """Return the name of the leaves, int64 of shape (rows, trees): nodes as `apply` numbers them."""
@@ -93,10 +91,10 @@ class OnnxTrees:
     def _scattered_sums(self, base: str) -> str:
         """Return the sums of values that say which output they are for."""
         graph, forest = self.graph, self.served.forest
-        width = int(forest.tree_width.max())
-        values, outputs = self._padded(width)
+        values, outputs = leaf_pairs(self.served)
+        width = values.shape[1]
         value_table = graph.constant(values, "leaf_values")
-        output_table = graph.constant(outputs, "leaf_outputs")
+        output_table = graph.constant(np.maximum(outputs, 0), "leaf_outputs")
         scores = self._of_all_rows(base)
         # Scores are copied each time: as many values at a time as there are scores.
         for leaves, n_trees in self._numbers_of_leaves(width, max(_TOGETHER, forest.n_outputs)):
@@ -107,18 +105,6 @@ class OnnxTrees:
             scores = graph.node("ScatterElements", [scores, places, added], axis=1, reduction="add")
         return scores
 
-    def _padded(self, width: int) -> tuple[npt.NDArray[np.float32], Integers]:
-        """Return values and outputs of the leaves, filled up with zeros for the first output."""
-        forest = self.served.forest
-        first = forest.value_begin[self._leaves]
-        offset = np.arange(width)
-        there = offset < forest.tree_width[self._tree_of_leaf][:, np.newaxis]
-        places = np.where(there, first[:, np.newaxis] + offset, 0)
-        begin = forest.tree_output[self._tree_of_leaf].astype(np.int64)[:, np.newaxis]
-        outputs = begin + (forest.value_output[places] if self.served.has_sparse_leaves else offset)
-        values = np.where(there, forest.values[places], np.float32(0))
-        return values, np.where(there, outputs, 0).astype(np.int64)
-
     def _numbers_of_leaves(self, width: int, together: int = _TOGETHER) -> list[tuple[str, int]]:
         """Return the numbers of leaves, counted over all trees, and of how many trees each of them has."""
         n_trees = self.served.forest.n_trees
@@ -127,6 +113,13 @@ class OnnxTrees:
         at_once = max(_FEWEST_TREES_TOGETHER, together // width)
         sizes = [min(at_once, n_trees - begin) for begin in range(0, n_trees, at_once)]
         return list(zip(self.graph.split(leaves, sizes), sizes, strict=True))
+
+    def _in_units(self, scores: str) -> str:
+        """Return raw scores from sums of leaf values."""
+        unit = self.served.forest.unit
+        if (unit == 1).all():
+            return scores
+        return self.graph.node("Mul", [scores, self.graph.constant(unit[np.newaxis], "unit")])
 
     def _of_all_rows(self, row: str) -> str:
         """Return a row of numbers once for each row of the input."""
@@ -210,3 +203,19 @@ class OnnxTrees:
             sets = [np.append(served.category_set(node), np.nan) for node in splits[by_category].tolist()]
             structure["membership_values"] = tensor(np.concatenate(sets), "membership_values")
         return structure
+
+
+def leaf_pairs(served: ServedModel) -> tuple[npt.NDArray[np.float32], Integers]:
+    """Return values and outputs of all leaves, of shape (leaves, most values of a leaf).
+
+    Leaves that hold fewer are filled up with zeros for the output -1.
+    """
+    forest = served.forest
+    leaves = np.flatnonzero(forest.left < 0)
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.node_begin))[leaves]
+    offset = np.arange(forest.tree_width.max(initial=0))
+    there = offset < forest.tree_width[tree][:, np.newaxis]
+    places = np.where(there, forest.value_begin[leaves][:, np.newaxis] + offset, 0)
+    outputs = forest.tree_output[tree].astype(np.int64)[:, np.newaxis]
+    outputs = outputs + (forest.value_output[places] if served.has_sparse_leaves else offset)
+    return np.where(there, forest.values[places], np.float32(0)), np.where(there, outputs, -1)
