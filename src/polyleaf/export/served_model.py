@@ -125,6 +125,8 @@ class ServedModel:
         In the order of the raw scores, all of which they cover.
     columns : tuple of str
         What the columns of ``predict`` are called, of all groups in the order of y.
+    has_target_names : bool
+        Whether `columns` are names that y had, and not "target_0", "target_1", ...
     is_vector : bool
         Whether ``predict`` returns shape (n_rows,).
     feature_names : tuple of str or None
@@ -139,6 +141,7 @@ class ServedModel:
     forest: Forest
     groups: tuple[OutputGroup, ...]
     columns: tuple[str, ...]
+    has_target_names: bool
     is_vector: bool
     feature_names: tuple[str, ...] | None
     categories: dict[int, tuple[Category, ...]]
@@ -199,6 +202,7 @@ def served_model(model: Any) -> ServedModel:
         forest=trees_of_rounds(fitted.forest, 0, fitted.best_iteration + 1),
         groups=groups,
         columns=coding.columns_of_predictions(),
+        has_target_names=coding.names is not None or isinstance(coding, MixedCoding),
         is_vector=coding.ndim == 1 and (groups[0].classes is not None or coding.n_outputs == 1),
         feature_names=fitted.feature_names,
         categories={column: known.values for column, known in fitted.categories.items()},
