@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -260,6 +261,14 @@ def test_the_same_model_is_the_same_file(tmp_path: Path) -> None:
     assert (tmp_path / "one.c").read_bytes() == (tmp_path / "two.c").read_bytes()
 
 
+def test_open_files_get_the_same(tmp_path: Path) -> None:
+    to_c(fitted("classes"), tmp_path / "model.c", header=tmp_path / "model.h")
+    source, header = io.BytesIO(), io.BytesIO()
+    to_c(fitted("classes"), source, header=header)
+    assert source.getvalue() == (tmp_path / "model.c").read_bytes()
+    assert header.getvalue() == (tmp_path / "model.h").read_bytes()
+
+
 # --- bad input ---------------------------------------------------------------------------------------------
 
 
@@ -310,8 +319,9 @@ def test_paths_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
         to_c(model, tmp_path / "model.c", header=tmp_path / "nowhere" / "model.h")
     with pytest.raises(ValueError, match="path and header are the same file"):
         to_c(model, tmp_path / "model.c", header=tmp_path / "model.c")
-    with pytest.raises(TypeError, match="NoneType"):
-        to_c(model, None)  # type: ignore[arg-type]
+    for path in (None, 3, io.StringIO()):
+        with pytest.raises(TypeError, match=r"path must be str, .* or a file that is open for bytes"):
+            to_c(model, path)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 

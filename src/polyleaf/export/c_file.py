@@ -6,13 +6,14 @@ import os
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from polyleaf.export.c_links import PredictedColumns, link_source, predicted_columns
 from polyleaf.export.c_text import category_text, checked_prefix, comment, quoted
 from polyleaf.export.c_walker import forest_source
+from polyleaf.export.exported_file import checked_destination
 from polyleaf.export.served_model import ServedModel, served_model
-from polyleaf.files.written_file import checked_target, file_in_place_of
+from polyleaf.files.written_file import file_in_place_of
 
 _FORMATS = """\
 #if DBL_MANT_DIG != 53 || DBL_MAX_EXP != 1024 || FLT_MANT_DIG != 24 || FLT_MAX_EXP != 128
@@ -26,9 +27,9 @@ _FORMATS = """\
 
 def to_c(
     model: Any,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | BinaryIO,
     *,
-    header: str | os.PathLike[str] | None = None,
+    header: str | os.PathLike[str] | BinaryIO | None = None,
     prefix: str = "polyleaf",
 ) -> None:
     """Write a fitted model as one file of C99, which C++ compiles, too.
@@ -49,9 +50,9 @@ def to_c(
     ----------
     model : fitted PolyleafRegressor, PolyleafClassifier or PolyleafMixed
         Its rounds up to the best one are written; ``model[:k]`` has fewer.
-    path : str or os.PathLike
-        The file. It appears when it is complete, and replaces one of the same name.
-    header : str or os.PathLike, default=None
+    path : str, os.PathLike or binary file
+        The file, which appears only when it is complete; or a file object to write to.
+    header : str, os.PathLike or binary file, default=None
         A file for the declarations, with the number of features, outputs and columns. The C file has them,
         too, and does not need it.
     prefix : str, default="polyleaf"
@@ -60,20 +61,20 @@ def to_c(
     Raises
     ------
     TypeError
-        For anything but an estimator of polyleaf, or a prefix that is no text.
+        For anything but an estimator of polyleaf, a path that is none, or a prefix that is no text.
     NotFittedError
         When the model is not fitted.
     ValueError
         For a prefix that is no identifier of C, the same path twice, a path that is no regular file, or a
         model of more than 2**30 nodes or leaf values.
-    OSError
-        When a file cannot be written; then none is.
+    FileNotFoundError, IsADirectoryError, PermissionError
+        When nothing can be written there.
     """
     checked_prefix(prefix)
     served = served_model(model)
     paths = [path] if header is None else [path, header]
-    targets = [checked_target(one, "the C source") for one in paths]
-    if len(set(targets)) < len(targets):
+    targets = [checked_destination(one, "the C source") for one in paths]
+    if len(targets) == 2 and targets[0] == targets[1]:
         raise ValueError(f"path and header are the same file, {str(targets[0])!r}.")
     columns = predicted_columns(served)
     declarations = _declarations(served, columns, prefix)
@@ -81,16 +82,23 @@ def to_c(
     _write(list(zip(targets, texts, strict=False)))
 
 
-def _write(files: list[tuple[Path, list[str]]]) -> None:
+def _write(files: list[tuple[Path | BinaryIO, list[str]]]) -> None:
     """Write all files, or none where one cannot be written."""
     with ExitStack() as open_files:
         for target, pieces in files:
+            if not isinstance(target, Path):
+                _write_pieces(target, pieces)
+                continue
             file = open_files.enter_context(file_in_place_of(target))
-            for piece in pieces:
-                file.write(piece.encode("ascii"))
+            _write_pieces(file, pieces)
             # A disk that is full says so before the first file is in its place.
             file.flush()
             os.fsync(file.fileno())
+
+
+def _write_pieces(file: BinaryIO, pieces: list[str]) -> None:
+    for piece in pieces:
+        file.write(piece.encode("ascii"))
 
 
 def _source(
