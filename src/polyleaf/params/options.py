@@ -417,7 +417,7 @@ TREELITE = Option(
 )
 SORTED_QUANTILES = Option("several `quantile_levels`", _is_asked("sorted quantiles"), plural=True)
 CUT_OFF_SHARES = Option(
-    "labels with `objective=\"clipped_squared_error\"`",
+    'labels with `objective="clipped_squared_error"`',
     _is_asked("cut-off shares"),
     "labels with objective='clipped_squared_error'",
 )
