@@ -39,7 +39,10 @@ from polyleaf.export import c_file, c_walker, to_c
 from polyleaf.export.c_text import quoted
 from polyleaf.files.written_file import file_in_place_of
 
-pytestmark = pytest.mark.cpu_only("what is exported is the same on any device")
+pytestmark = [
+    pytest.mark.cpu_only("what is exported is the same on any device"),
+    pytest.mark.python_only("what is compiled here is not the core"),
+]
 
 SHARED = ("-O1", "-shared", "-fPIC", "-ffp-contract=off")
 
