@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
 from polyleaf.export.onnx_graph import ML_DOMAIN, OnnxGraph
-from polyleaf.export.onnx_inputs import OnnxFeatures
+from polyleaf.export.onnx_inputs import FIRST_CODE, OnnxFeatures
 from polyleaf.export.served_model import ServedModel
 
 Integers = npt.NDArray[np.int64]
@@ -200,7 +200,10 @@ class OnnxTrees:
             "nodes_falseleafs": is_leaf[false].astype(np.int64).tolist(),
         }
         if by_category.any():
-            sets = [np.append(served.category_set(node), np.nan) for node in splits[by_category].tolist()]
+            sets = [
+                np.append(FIRST_CODE + served.category_set(node), np.nan)
+                for node in splits[by_category].tolist()
+            ]
             structure["membership_values"] = tensor(np.concatenate(sets), "membership_values")
         return structure
 
