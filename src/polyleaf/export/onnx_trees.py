@@ -29,8 +29,8 @@ Integers = npt.NDArray[np.int64]
 _AT_MOST, _IS_MEMBER = 0, 6
 _SUM = 1
 # Values that are taken for a row together: fewer cost more nodes, more cost memory.
-_TOGETHER = 512
-_FEWEST_TREES_TOGETHER = 2
+_TOGETHER = 1024
+_FEWEST_TREES_TOGETHER = 4
 
 
 @dataclass(frozen=True)

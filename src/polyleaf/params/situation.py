@@ -72,7 +72,8 @@ class Situation:
         searched.
     asked : frozenset of str
         Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "stages", "rounds", "spread",
-        "versus", "outputs", "gain per output"; of partial dependence "paths method", "recursion method",
+        "versus", "outputs", "gain per output", "older onnx trees", "splits by category"; of partial
+        dependence "paths method", "recursion method",
         "single rows", "single rows alone", "link", "weights of means"; of pictures "ax", "several maps",
         "drawn rows", "two features", "output map".
     frame_known, output_gains : bool
