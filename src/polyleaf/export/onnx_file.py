@@ -96,9 +96,7 @@ def to_onnx(
     the names as they were.
     """
     served = served_model(model)
-    onnx = onnx_package()
     Choice(("float64", "float32")).check("input_type", input_type)
-    Integer(_OLDEST_OPSET, onnx.defs.onnx_opset_version()).check("opset", opset)
     if ml_opset not in _ML_OPSETS or isinstance(ml_opset, bool):
         raise ValueError(f"ml_opset must be 5 or 3; got {shown(ml_opset)}.")
     for name, value in (("as_matrix", as_matrix), ("raw_scores", raw_scores), ("leaves", leaves)):
@@ -109,6 +107,7 @@ def to_onnx(
         refuse_for_pairs(served)
     if input_type == "float32":
         _refuse_beyond_float32(served)
+    Integer(_OLDEST_OPSET, onnx_package().defs.onnx_opset_version()).check("opset", opset)
     planned = planned_outputs(served, input_type, as_matrix)
     wishes = input_wishes(served)
     extra = ["raw_scores"] * raw_scores + ["leaves"] * leaves

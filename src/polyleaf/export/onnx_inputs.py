@@ -13,6 +13,9 @@ from polyleaf.export.onnx_graph import ML_DOMAIN, OnnxGraph
 from polyleaf.export.served_model import ServedModel
 from polyleaf.params.wording import shown
 
+# Of categories: onnxruntime tests sets of the numbers 1 to 64 by bits, and other sets number by number.
+FIRST_CODE = 1
+
 
 @dataclass(frozen=True)
 class OnnxFeatures:
@@ -108,8 +111,8 @@ def _as_rows(graph: OnnxGraph, value: str, like: str) -> str:
 
 
 def _codes(graph: OnnxGraph, value: str, categories: Sequence[Category]) -> str:
-    """Return the places of values among the categories, NaN for any other."""
-    codes = np.arange(len(categories), dtype=np.float64)
+    """Return the places of values among the categories, from `FIRST_CODE` on; NaN for any other."""
+    codes = FIRST_CODE + np.arange(len(categories), dtype=np.float64)
     keys = list(categories) if _is_text(categories) else np.array(categories, dtype=np.float64)
     return graph.node(
         "LabelEncoder",

@@ -15,6 +15,8 @@ from polyleaf.data.inputs import FloatArray
 from polyleaf.export.onnx_graph import ML_DOMAIN
 from polyleaf.export.onnx_trees import Integers, OnnxTrees, leaf_pairs
 from polyleaf.export.served_model import ServedModel
+from polyleaf.params.combinations import refused
+from polyleaf.params.situation import Situation
 
 
 def refuse_for_pairs(served: ServedModel) -> None:
@@ -22,10 +24,8 @@ def refuse_for_pairs(served: ServedModel) -> None:
     if served.splits_by_category.any():
         column = int(served.forest.feature[served.splits_by_category][0])
         name = column if served.feature_names is None else served.feature_names[column]
-        raise ValueError(
-            f"trees split column {name!r} by sets of categories, which ai.onnx.ml 3 does not have; use "
-            "ml_opset=5."
-        )
+        asked = frozenset({"older onnx trees", "splits by category"})
+        raise refused(Situation(asked=asked, words={"column": repr(name)}))
     if np.abs(served.base_in_units()).max() + _most_added(served).max() > np.finfo(np.float32).max:
         raise ValueError("raw scores may leave float32, which is what ai.onnx.ml 3 has; use ml_opset=5.")
 

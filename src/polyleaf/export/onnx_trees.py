@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
 from polyleaf.export.onnx_graph import ML_DOMAIN, OnnxGraph
-from polyleaf.export.onnx_inputs import OnnxFeatures
+from polyleaf.export.onnx_inputs import FIRST_CODE, OnnxFeatures
 from polyleaf.export.served_model import ServedModel
 
 Integers = npt.NDArray[np.int64]
@@ -29,8 +29,8 @@ Integers = npt.NDArray[np.int64]
 _AT_MOST, _IS_MEMBER = 0, 6
 _SUM = 1
 # Values that are taken for a row together: fewer cost more nodes, more cost memory.
-_TOGETHER = 512
-_FEWEST_TREES_TOGETHER = 2
+_TOGETHER = 1024
+_FEWEST_TREES_TOGETHER = 4
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,10 @@ class OnnxTrees:
             "nodes_falseleafs": is_leaf[false].astype(np.int64).tolist(),
         }
         if by_category.any():
-            sets = [np.append(served.category_set(node), np.nan) for node in splits[by_category].tolist()]
+            sets = [
+                np.append(FIRST_CODE + served.category_set(node), np.nan)
+                for node in splits[by_category].tolist()
+            ]
             structure["membership_values"] = tensor(np.concatenate(sets), "membership_values")
         return structure
 

@@ -670,6 +670,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "it names the two outputs to compare",
     ),
     Exclusion(
+        "older trees of ONNX, categories",
+        options.OLDER_ONNX_TREES,
+        options.SPLITS_BY_CATEGORY,
+        "its operator has thresholds and no sets (the default, `ml_opset=5`, has both)",
+    ),
+    Exclusion(
         "paths, single rows",
         options.PATH_METHOD,
         options.SINGLE_ROWS,

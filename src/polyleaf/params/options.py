@@ -376,6 +376,13 @@ NO_TOP_K = Option("no `top_k`", lambda s: "top_k" not in s.asked)
 AS_LABELS = Option("`predict(as_labels=True)`", _is_asked("as_labels"), "as_labels=True")
 VERSUS = Option("`versus` of a drawn row", _is_asked("versus"), "versus")
 CHOSEN_OUTPUTS = Option("`outputs`", _is_asked("outputs"))
+OLDER_ONNX_TREES = Option("`export.to_onnx(ml_opset=3)`", _is_asked("older onnx trees"), "ml_opset=3")
+SPLITS_BY_CATEGORY = Option(
+    "splits by categories",
+    _is_asked("splits by category"),
+    "splits by categories, such as those of column {column}",
+    plural=True,
+)
 PATH_METHOD = Option(
     '`partial_dependence(method="paths")`, `"recursion"`',
     lambda s: not s.asked.isdisjoint({"paths method", "recursion method"}),
