@@ -164,6 +164,17 @@ def test_mixed_by_hand() -> None:
             np.testing.assert_allclose(probabilities(group, raw), shares[group.name], rtol=1e-12)
 
 
+def test_a_forged_model_with_two_ways_to_a_node() -> None:
+    """Its predictions are safe, but other forms of it could be endless."""
+    model = PolyleafRegressor(**COMMON).fit(X, Y)
+    left = model._forest.left
+    assert left[0] == 1
+    left[1] = left[2]
+    assert np.isfinite(model.predict(X)).all()
+    with pytest.raises(ValueError, match=r"tree 0 of the model is none: \d ways lead to its node"):
+        served_model(model)
+
+
 def test_thresholds_in_float32_keep_every_float32_on_its_side() -> None:
     """Those beyond float32 and those between two of its numbers, too."""
     served = served_model(PolyleafRegressor(**COMMON).fit(X, Y))

@@ -14,6 +14,7 @@ from mixed_table import TARGETS, table
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnx.reference")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 from onnx_runs import assert_same, exported, fed, outputs_of, results, session  # noqa: E402
@@ -194,6 +195,18 @@ def test_categories(outputs: int, without_text: bool, input_type: str) -> None:
         error=1e-10 if exact else 1e-5,
         input_type=input_type,
     )
+
+
+def test_sets_come_in_the_order_of_the_nodes() -> None:
+    """ONNX's own evaluator reads them as it walks down the trees, onnxruntime as nodes are listed."""
+    frame, rows = with_categories(2000, 0), with_categories(40, 1)
+    model = regressor(categorical_features=BY_CATEGORY, n_estimators=10).fit(frame, score_of(frame))
+    evaluator = onnx.reference.ReferenceEvaluator(
+        onnx.load_model_from_string(exported(model, leaves=True)), verbose=0
+    )
+    feed = {name: rows[[name]].astype(float).to_numpy() for name in frame if name != "town"}
+    feed["town"] = rows[["town"]].to_numpy(dtype=object).astype(str)
+    np.testing.assert_array_equal(evaluator.run(["leaves"], feed)[0], model.apply(rows))
 
 
 def test_text_comes_by_columns() -> None:
@@ -403,6 +416,17 @@ def test_memory_of_gathered_leaves_is_bounded(kind: str) -> None:
     assert sum(trees) == model.n_estimators_
     assert len(gathers) == len(trees)
     assert max(trees) * model.n_outputs_ <= max(1024, 4 * model.n_outputs_)
+
+
+@pytest.mark.parametrize("kind", ["one number", "sparse leaves", "quantiles", "classes", "labels"])
+def test_another_evaluator(kind: str) -> None:
+    """ONNX's own: the file holds what the standard says, and not what one program makes of it."""
+    model = MODELS[kind]()
+    content = exported(model, leaves=True, raw_scores=True)
+    evaluator = onnx.reference.ReferenceEvaluator(onnx.load_model_from_string(content))
+    raw, leaves = evaluator.run(["raw_scores", "leaves"], {"X": X[:40]})
+    np.testing.assert_array_equal(leaves, model.apply(X[:40]))
+    np.testing.assert_allclose(raw, model._raw(X[:40], None), rtol=1e-12, atol=1e-12)
 
 
 def test_the_same_bytes_again() -> None:

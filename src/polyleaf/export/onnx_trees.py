@@ -146,56 +146,95 @@ class OnnxTrees:
 
     def _ensemble(self, weights: FloatArray, targets: Integers, n_targets: int) -> str:
         """Return the sums, for each target, of the weights of the leaves that a row falls into."""
+        # A tree of one leaf is a split with that leaf on both sides, the second time as one more leaf.
+        leaves = np.concatenate([np.arange(len(self._leaves)), self._place[self._lone]])
         return self.graph.node(
             "TreeEnsemble",
             [self.features.table],
             domain=ML_DOMAIN,
             n_targets=n_targets,
             aggregate_function=_SUM,
-            leaf_weights=self.graph.tensor(weights, "leaf_weights"),
-            leaf_targetids=targets.tolist(),
+            leaf_weights=self.graph.tensor(weights[leaves], "leaf_weights"),
+            leaf_targetids=targets[leaves].tolist(),
             **self._structure,
         )
 
     @cached_property
+    def _lone(self) -> Integers:
+        """The roots that are leaves."""
+        roots = self.served.forest.node_begin[:-1]
+        return roots[self.served.forest.left[roots] < 0]
+
+    @cached_property
+    def _place(self) -> Integers:
+        """Where each split stands among the splits of the operator, and each leaf among its leaves."""
+        place = np.empty(len(self.served.forest.left), dtype=np.int64)
+        place[self._splits] = np.arange(len(self._splits))
+        place[self._leaves] = np.arange(len(self._leaves))
+        return place
+
+    @cached_property
+    def _branches(self) -> tuple[Integers, Integers]:
+        """For each node its children where the comparison is true and where it is false; of leaves, anything.
+
+        "True" is at most the threshold, on the left; or in the set, where missing values do not go.
+        """
+        forest = self.served.forest
+        left = forest.node_begin[self._tree_of_node] + forest.left
+        true_is_left = ~(self.served.splits_by_category & (forest.missing_left != 0))
+        return np.where(true_is_left, left, left + 1), np.where(true_is_left, left + 1, left)
+
+    @cached_property
+    def _splits(self) -> Integers:
+        """The splits of all trees, each followed by those of its true branch and then of its false one.
+
+        By the standard, sets come in the order of the nodes; ONNX's own evaluator takes them in this one.
+        """
+        forest, (true, false) = self.served.forest, self._branches
+        is_split = forest.left >= 0
+        levels = [forest.node_begin[:-1]]
+        while len(levels[-1]) > 0:
+            above = levels[-1][is_split[levels[-1]]]
+            levels.append(np.concatenate([true[above], false[above]]))
+        size = is_split.astype(np.int64)  # of splits from a node on
+        for nodes in reversed(levels):
+            above = nodes[is_split[nodes]]
+            size[above] += size[true[above]] + size[false[above]]
+        place = np.zeros(len(size), dtype=np.int64)
+        place[levels[0]] = np.cumsum(size[levels[0]]) - size[levels[0]]
+        for nodes in levels:
+            above = nodes[is_split[nodes]]
+            place[true[above]] = place[above] + 1
+            place[false[above]] = place[above] + 1 + size[true[above]]
+        splits = np.flatnonzero(is_split)
+        return splits[np.argsort(place[splits])]
+
+    @cached_property
     def _structure(self) -> dict[str, Any]:
         """The attributes of the operator that say where each row goes."""
-        forest, served = self.served.forest, self.served
-        splits = np.flatnonzero(forest.left >= 0)
+        forest, served, splits, lone = self.served.forest, self.served, self._splits, self._lone
         by_category = served.splits_by_category[splits]
-        missing_left = forest.missing_left[splits] != 0
-        left = forest.node_begin[self._tree_of_node[splits]] + forest.left[splits]
-        # "True" is at most the threshold, on the left; or in the set, where missing values do not go.
-        true_is_left = ~(by_category & missing_left)
-        true, false = np.where(true_is_left, left, left + 1), np.where(true_is_left, left + 1, left)
+        missing_true = (forest.missing_left[splits] != 0) & ~by_category
+        true, false = (np.concatenate([branch[splits], lone]) for branch in self._branches)
+        false_place = self._place[false]
+        false_place[len(splits) :] = len(self._leaves) + np.arange(len(lone))
         roots = forest.node_begin[:-1]
-        lone = roots[forest.left[roots] < 0]  # a tree of one leaf is a split that does not matter
-        true, false = np.concatenate([true, lone]), np.concatenate([false, lone])
-        place = np.empty(len(forest.left), dtype=np.int64)
-        place[splits] = np.arange(len(splits))
-        place[self._leaves] = np.arange(len(self._leaves))
         is_leaf = forest.left < 0
-        root_places = place[roots]
-        root_places[is_leaf[roots]] = len(splits) + np.arange(len(lone))
+        root_place = self._place[roots]
+        root_place[is_leaf[roots]] = len(splits) + np.arange(len(lone))
         without = np.zeros(len(lone))
-        columns = self.features.column[forest.feature[splits]]
+        modes = np.concatenate([np.where(by_category, _IS_MEMBER, _AT_MOST), without])
+        thresholds = np.concatenate([np.where(by_category, 0.0, forest.threshold[splits]), without])
+        features = np.concatenate([self.features.column[forest.feature[splits]], without])
         tensor = self.graph.tensor
         structure = {
-            "tree_roots": root_places.tolist(),
-            "nodes_featureids": np.concatenate([columns, without]).astype(np.int64).tolist(),
-            "nodes_modes": tensor(
-                np.concatenate([np.where(by_category, _IS_MEMBER, _AT_MOST), without]).astype(np.uint8),
-                "nodes_modes",
-            ),
-            "nodes_splits": tensor(
-                np.concatenate([np.where(by_category, 0.0, forest.threshold[splits]), without]),
-                "nodes_splits",
-            ),
-            "nodes_missing_value_tracks_true": np.concatenate([missing_left & ~by_category, without])
-            .astype(np.int64)
-            .tolist(),
-            "nodes_truenodeids": place[true].tolist(),
-            "nodes_falsenodeids": place[false].tolist(),
+            "tree_roots": root_place.tolist(),
+            "nodes_featureids": features.astype(np.int64).tolist(),
+            "nodes_modes": tensor(modes.astype(np.uint8), "nodes_modes"),
+            "nodes_splits": tensor(thresholds, "nodes_splits"),
+            "nodes_missing_value_tracks_true": [*missing_true.astype(np.int64).tolist(), *[0] * len(lone)],
+            "nodes_truenodeids": self._place[true].tolist(),
+            "nodes_falsenodeids": false_place.tolist(),
             "nodes_trueleafs": is_leaf[true].astype(np.int64).tolist(),
             "nodes_falseleafs": is_leaf[false].astype(np.int64).tolist(),
         }

@@ -186,6 +186,8 @@ def served_model(model: Any) -> ServedModel:
         For anything but an estimator of polyleaf.
     NotFittedError
         When it is not fitted.
+    ValueError
+        When a model file of unknown origin has two ways to one node.
     """
     if isinstance(model, type) or not hasattr(model, "_check_is_fitted"):
         said = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
@@ -197,9 +199,11 @@ def served_model(model: Any) -> ServedModel:
         groups = tuple(_mixed_group(group, outputs.start) for group, _, outputs in coding.slices())
     else:
         groups = (_only_group(coding, fitted.loss),)
+    forest = trees_of_rounds(fitted.forest, 0, fitted.best_iteration + 1)
+    _refuse_shared_nodes(forest)
     return ServedModel(
         estimator=model._kind,
-        forest=trees_of_rounds(fitted.forest, 0, fitted.best_iteration + 1),
+        forest=forest,
         groups=groups,
         columns=coding.columns_of_predictions(),
         has_target_names=coding.names is not None or isinstance(coding, MixedCoding),
@@ -207,6 +211,21 @@ def served_model(model: Any) -> ServedModel:
         feature_names=fitted.feature_names,
         categories={column: known.values for column, known in fitted.categories.items()},
     )
+
+
+def _refuse_shared_nodes(forest: Forest) -> None:
+    """Raise ValueError unless one way leads to each node: predictions do without that, other forms do not."""
+    first = np.repeat(forest.node_begin[:-1], np.diff(forest.node_begin))
+    left = (first + forest.left)[forest.left >= 0]
+    ways = np.bincount(np.concatenate([left, left + 1]), minlength=len(forest.left))
+    ways[forest.node_begin[:-1]] += 1
+    if (ways != 1).any():
+        node = int(np.flatnonzero(ways != 1)[0])
+        tree = int(np.searchsorted(forest.node_begin, node, side="right")) - 1
+        raise ValueError(
+            f"tree {tree} of the model is none: {ways[node]} ways lead to its node "
+            f"{node - forest.node_begin[tree]}. No fit makes such a model; is its file what it should be?"
+        )
 
 
 def _mixed_group(group: CodedGroup, first: int) -> OutputGroup:
