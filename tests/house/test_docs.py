@@ -31,7 +31,7 @@ from typing import Any
 import pytest
 
 import polyleaf
-from polyleaf import callbacks, metrics, plots
+from polyleaf import callbacks, export, metrics, plots
 from polyleaf import dask as on_dask
 from polyleaf.cli import main as cli
 from polyleaf.estimators import classifier, regressor
@@ -478,7 +478,9 @@ def _arguments() -> set[str]:
     estimators = [polyleaf.PolyleafClassifier, polyleaf.PolyleafRegressor, polyleaf.PolyleafMixed]
     estimators += [getattr(on_dask, name) for name in on_dask.__all__]
     functions: list[Any] = [polyleaf.cv, polyleaf.tune, polyleaf.load_model, polyleaf.ConformalIntervals]
-    functions += [getattr(room, name) for room in (callbacks, metrics, plots) for name in room.__all__]
+    functions += [
+        getattr(room, name) for room in (callbacks, export, metrics, plots) for name in room.__all__
+    ]
     functions += [
         method
         for one in estimators
@@ -554,6 +556,7 @@ def public_names() -> dict[str, Any]:
     named = {name: getattr(polyleaf, name) for name in polyleaf.__all__ if name != "__version__"}
     named |= {f"dask.{name}": getattr(on_dask, name) for name in on_dask.__all__}
     named |= {f"plots.{name}": getattr(plots, name) for name in plots.__all__}
+    named |= {f"export.{name}": getattr(export, name) for name in export.__all__}
     named |= {f"callbacks.{name}": getattr(callbacks, name) for name in callbacks.__all__}
     for_users = (metrics.__doc__ or "").split("To be called by users:")[1]
     return named | {f"metrics.{name}": getattr(metrics, name) for name in re.findall(r"`(\w+)`", for_users)}

@@ -36,6 +36,7 @@ PYTHON_ROOMS = (
     "tuning",
     "dask",
     "plots",
+    "export",
     "paper",
     "cli",
 )

@@ -8,6 +8,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +23,7 @@ from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.inputs import table_numbers
 from polyleaf.data.tables import Table
 from polyleaf.estimators.shard_training import fit_shard
+from polyleaf.export import to_onnx, to_treelite
 from polyleaf.gpu import runtime
 from polyleaf.params import options
 from polyleaf.params.combinations import COMBINATIONS, Refused, check
@@ -252,6 +254,9 @@ REFUSED: dict[str, Callable[[], object]] = {
     "sparse predictions, top_k": lambda: fitted("sparse labels").predict(X, sparse=True, top_k=2),
     "versus, outputs": lambda: plot_row(fitted("targets"), X[:1], outputs=[0], versus=(0, 1)),
     "paths, single rows": lambda: fitted("targets").partial_dependence(X, 0, method="paths", kind="both"),
+    "older trees of ONNX, categories": lambda: to_onnx(
+        regressor(categorical_features=[0])(), BytesIO(), ml_opset=3
+    ),
     "paths, link": lambda: fitted("classes").partial_dependence(X, 0, method="recursion"),
     "recursion, weights of means": lambda: fitted("targets").partial_dependence(
         X, 0, method="recursion", sample_weight=np.ones(60)
@@ -263,6 +268,11 @@ REFUSED: dict[str, Callable[[], object]] = {
     "drawn rows, two features": lambda: plot_partial_dependence(fitted("targets"), X, [0, 1], kind="both"),
     "output map, one output per tree": lambda: plot_output_map(
         regressor(multi_strategy="one_output_per_tree")(), X, TARGETS
+    ),
+    "treelite, several quantiles": lambda: to_treelite(fitted("quantiles")),
+    "treelite, cut-off shares": lambda: to_treelite(fitted("dense labels")),
+    "treelite, groups of targets": lambda: to_treelite(
+        PolyleafMixed({"a": "regression", "b": "multiclass"}, **SMALL).fit(X, {"a": X[:, 1], "b": CLASSES})
     ),
     "gain per output, unknown": lambda: fitted("sparse labels").get_importance(per_output=True),
 }

@@ -670,6 +670,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "it names the two outputs to compare",
     ),
     Exclusion(
+        "older trees of ONNX, categories",
+        options.OLDER_ONNX_TREES,
+        options.SPLITS_BY_CATEGORY,
+        "its operator has thresholds and no sets (the default, `ml_opset=5`, has both)",
+    ),
+    Exclusion(
         "paths, single rows",
         options.PATH_METHOD,
         options.SINGLE_ROWS,
@@ -710,6 +716,24 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.OUTPUT_MAP,
         options.ONE_OUTPUT_PER_TREE,
         "the values of its leaves have nothing to correlate with",
+    ),
+    Exclusion(
+        "treelite, several quantiles",
+        options.TREELITE,
+        options.SORTED_QUANTILES,
+        "treelite cannot put the predictions of a row in order",
+    ),
+    Exclusion(
+        "treelite, cut-off shares",
+        options.TREELITE,
+        options.CUT_OFF_SHARES,
+        "treelite cannot cut off predictions at 0 and 1",
+    ),
+    Exclusion(
+        "treelite, groups of targets",
+        options.TREELITE,
+        options.GROUPS_OF_TARGETS,
+        "treelite has one link for all outputs (`group` names one of them)",
     ),
     Exclusion(
         "gain per output, unknown",

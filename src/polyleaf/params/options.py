@@ -376,6 +376,13 @@ NO_TOP_K = Option("no `top_k`", lambda s: "top_k" not in s.asked)
 AS_LABELS = Option("`predict(as_labels=True)`", _is_asked("as_labels"), "as_labels=True")
 VERSUS = Option("`versus` of a drawn row", _is_asked("versus"), "versus")
 CHOSEN_OUTPUTS = Option("`outputs`", _is_asked("outputs"))
+OLDER_ONNX_TREES = Option("`export.to_onnx(ml_opset=3)`", _is_asked("older onnx trees"), "ml_opset=3")
+SPLITS_BY_CATEGORY = Option(
+    "splits by categories",
+    _is_asked("splits by category"),
+    "splits by categories, such as those of column {column}",
+    plural=True,
+)
 PATH_METHOD = Option(
     '`partial_dependence(method="paths")`, `"recursion"`',
     lambda s: not s.asked.isdisjoint({"paths method", "recursion method"}),
@@ -409,6 +416,23 @@ DRAWN_ROWS = Option(
 )
 TWO_FEATURES = Option("two features", _is_asked("two features"))
 OUTPUT_MAP = Option("`plot_output_map`", _is_asked("output map"))
+TREELITE = Option(
+    "`export.to_treelite`",
+    _is_asked("treelite"),
+    "to_treelite()",
+    remedy="raw=True exports the raw scores, for a program of yours to go on with",
+)
+SORTED_QUANTILES = Option("several `quantile_levels`", _is_asked("sorted quantiles"), plural=True)
+CUT_OFF_SHARES = Option(
+    'labels with `objective="clipped_squared_error"`',
+    _is_asked("cut-off shares"),
+    "labels with objective='clipped_squared_error'",
+)
+GROUPS_OF_TARGETS = Option(
+    "groups of targets, none of them named",
+    _is_asked("groups of targets"),
+    "several groups of targets, here {group_names}",
+)
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
     '`hessian="exact"`, `n_bags` above 1, sparse labels, trees of more than 1,024 outputs, a model file of '
