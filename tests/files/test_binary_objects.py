@@ -124,7 +124,7 @@ def test_an_object_of_text_is_refused_by_its_name(model, tmp_path):
 
     with open(tmp_path / "text") as file:
         for act in (load_model, model.save_model):
-            with pytest.raises(TypeError, match="text' is open for text; .* binary mode"):
+            with pytest.raises(TypeError, match=r"text' is open for text; .* binary mode"):
                 act(file)
     with tempfile.TemporaryFile("w") as file, pytest.raises(TypeError, match="open for text"):
         model.save_model(file)
@@ -150,7 +150,7 @@ def test_objects_that_are_closed_or_open_for_something_else(model, content, tmp_
 @pytest.mark.parametrize("what", [3, None, b"model", ["model"], object()])
 def test_what_is_neither_a_path_nor_an_object(what, model):
     for act in (load_model, model.save_model):
-        with pytest.raises(TypeError, match="str, os.PathLike or a binary file object; got"):
+        with pytest.raises(TypeError, match=r"str, os\.PathLike or a binary file object; got"):
             act(what)
 
 
@@ -273,7 +273,7 @@ def test_an_object_that_takes_nothing_more(model):
 
 def test_binned_tables_are_files_on_a_disk():
     """They are mapped into memory while they are read."""
-    with pytest.raises(TypeError, match="path must be str or os.PathLike; got"):
+    with pytest.raises(TypeError, match=r"path must be str or os\.PathLike; got"):
         BinnedTable.make(X).save_binned(io.BytesIO())
-    with pytest.raises(TypeError, match="path must be str or os.PathLike; got"):
+    with pytest.raises(TypeError, match=r"path must be str or os\.PathLike; got"):
         load_binned(io.BytesIO(b""))
