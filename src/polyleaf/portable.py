@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+__all__ = ["PortableModel", "load"]
+
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Page = Mapping[str, Any]

@@ -31,7 +31,7 @@ from typing import Any
 import pytest
 
 import polyleaf
-from polyleaf import callbacks, metrics, plots
+from polyleaf import callbacks, metrics, plots, portable
 from polyleaf import dask as on_dask
 from polyleaf.cli import main as cli
 from polyleaf.estimators import classifier, regressor
@@ -555,6 +555,7 @@ def public_names() -> dict[str, Any]:
     named |= {f"dask.{name}": getattr(on_dask, name) for name in on_dask.__all__}
     named |= {f"plots.{name}": getattr(plots, name) for name in plots.__all__}
     named |= {f"callbacks.{name}": getattr(callbacks, name) for name in callbacks.__all__}
+    named |= {f"portable.{name}": getattr(portable, name) for name in portable.__all__}
     for_users = (metrics.__doc__ or "").split("To be called by users:")[1]
     return named | {f"metrics.{name}": getattr(metrics, name) for name in re.findall(r"`(\w+)`", for_users)}
 
