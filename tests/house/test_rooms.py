@@ -34,6 +34,7 @@ PYTHON_ROOMS = (
     "training",
     "callbacks",
     "estimators",
+    "mlflow",
     "tuning",
     "dask",
     "plots",
