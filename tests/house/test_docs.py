@@ -110,7 +110,8 @@ def _blocks(page: Path) -> list[Block]:
 
 def _compiled(block: Block, name: str) -> CodeType:
     # Blank lines in front: errors name the line of the page.
-    return compile("\n" * (block.line - 1) + block.text, name, "exec")
+    # As a file of its own: what is imported from __future__ here is not meant for it.
+    return compile("\n" * (block.line - 1) + block.text, name, "exec", dont_inherit=True)
 
 
 def _run_commands(block: Block, name: str) -> None:
