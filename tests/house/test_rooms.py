@@ -38,6 +38,7 @@ PYTHON_ROOMS = (
     "tuning",
     "dask",
     "plots",
+    "export",
     "paper",
     "cli",
 )
