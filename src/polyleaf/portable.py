@@ -116,9 +116,10 @@ def _exactly(file: Any, size: int) -> bytes:
     """Return the next bytes of a file; memory grows with what is there, not with what a header says."""
     content = bytearray()
     while len(content) < size:
-        block = file.read(min(size - len(content), 2**24))
-        _expect(isinstance(block, bytes), "it is open for text")
-        _expect(len(block) > 0, "it is truncated, or no model at all")
+        wanted = min(size - len(content), 2**24)
+        block = file.read(wanted)
+        _expect(isinstance(block, bytes), f"its read() returns {type(block).__name__}, and not bytes")
+        _expect(0 < len(block) <= wanted, "it is truncated, or no model at all")
         content += block
     return bytes(content)
 

@@ -123,6 +123,8 @@ def hold_together(model: Any, alone: PortableModel | None, rng: np.random.Genera
     found, expected = alone.predict(table), model.predict(table)
     if model._kind == "mixed":
         assert list(found) == list(expected)
+        for name, values in found.items():
+            np.testing.assert_array_equal(values, np.asarray(expected[name]))
     elif model._loss_name not in (
         "poisson",
         "gamma",
