@@ -496,8 +496,8 @@ def test_figures_of_a_report_are_taken_as_they_stand(tmp_path: Path) -> None:
 # --- options -----------------------------------------------------------------------------------------------
 
 _OPTION = re.compile(r'(?<![\w.\-])([a-z]\w*)=(?!=)("[^"]*"|-?[\w.]+|)')
-# Arguments of scikit-learn's functions that pages name.
-_OF_OTHERS = {"scoring"}
+# Arguments of functions of scikit-learn and Optuna that pages name.
+_OF_OTHERS = {"scoring", "direction"}
 
 
 def _arguments() -> set[str]:
