@@ -32,7 +32,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script
 from fuzz_mutations import mutated
 from fuzz_seeds import Seed, make_seeds
 
-from polyleaf import BinnedTable, PolyleafClassifier, PolyleafRegressor, load_binned, load_model
+from polyleaf import BinnedTable, PolyleafClassifier, PolyleafRegressor, load_binned, load_model, portable
+from polyleaf.portable import PortableModel
 
 SECONDS = 60
 MEGABYTES = 512
@@ -67,10 +68,12 @@ def outcome_of(path: Path, origin: Seed, number: int) -> str:
             except ValueError as error:
                 if "allocate" in str(error):
                     raise RuntimeError("memory") from error
+    alone = read_alone(path)
     try:
         model = load_model(path)
     except ValueError:
         return "refused"
+    hold_together(model, alone, np.random.default_rng(number))
     use(model, np.random.default_rng(number), path.with_name("again"))
     return "works"
 
@@ -99,6 +102,37 @@ def use(model: Any, rng: np.random.Generator, path: Path) -> None:
                 found = getattr(model, method)(table)
                 if hasattr(found, "shape"):
                     assert found.shape[0] == n_rows
+
+
+def read_alone(path: Path) -> PortableModel | None:
+    """What the reader in one file makes of a file; None: it refuses it."""
+    try:
+        return portable.load(path)
+    except ValueError:
+        return None
+
+
+def hold_together(model: Any, alone: PortableModel | None, rng: np.random.Generator) -> None:
+    """Both readers take a file, and predict the same bits; NaN is NaN."""
+    assert alone is not None, "the library takes it"
+    if model.n_features_in_ > FEW_FEATURES or 20 * model.n_outputs_ > MOST_CELLS:
+        return
+    model.set_params(device="cpu")
+    table = table_for(model, 20, rng)
+    np.testing.assert_array_equal(alone.raw(table), model._raw(table, None))
+    found, expected = alone.predict(table), model.predict(table)
+    if model._kind == "mixed":
+        assert list(found) == list(expected)
+        for name, values in found.items():
+            np.testing.assert_array_equal(values, np.asarray(expected[name]))
+    elif model._loss_name not in (
+        "poisson",
+        "gamma",
+        "tweedie",
+    ):  # an exponential of NumPy, of any row length
+        np.testing.assert_array_equal(found, expected.toarray() if hasattr(expected, "toarray") else expected)
+    if model._kind == "classifier":
+        np.testing.assert_array_equal(alone.predict_proba(table), model.predict_proba(table))
 
 
 def look_into(model: Any) -> None:

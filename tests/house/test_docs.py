@@ -5,7 +5,8 @@ The Python blocks of a page run in order, in one namespace and in an empty folde
 ``text`` right below a Python block is what that block prints, to the letter. Where a page says that its
 commands are run, its ``sh`` blocks are too, in their place between the Python blocks. Where a page says that
 its examples are for a GPU and there is none, they are compiled only, and the test is skipped. So are those
-for files of data, unless ``POLYLEAF_DATA`` names their folder.
+for files of data, unless ``POLYLEAF_DATA`` names their folder, and those that need packages that are not
+installed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import ast
 import contextlib
 import doctest
+import importlib.util
 import inspect
 import io
 import os
@@ -31,8 +33,9 @@ from typing import Any
 import pytest
 
 import polyleaf
-from polyleaf import callbacks, export, metrics, plots
+from polyleaf import callbacks, export, metrics, plots, portable
 from polyleaf import dask as on_dask
+from polyleaf import mlflow as on_mlflow
 from polyleaf.cli import main as cli
 from polyleaf.estimators import classifier, regressor
 from polyleaf.gpu import runtime
@@ -49,6 +52,7 @@ PAGES = [*EXECUTED, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROO
 LANGUAGES = {"python", "text", "sh"}
 FOR_A_GPU = "<!-- examples for a GPU -->"
 FOR_DATA = "<!-- examples for files of data -->"
+NEEDED = re.compile(r"<!-- examples need ([\w, ]+) -->")
 COMMANDS_RUN = "<!-- commands are run -->"
 PARAMETERS = {**parameters_of("classifier"), **parameters_of("regressor")}
 
@@ -106,7 +110,8 @@ def _blocks(page: Path) -> list[Block]:
 
 def _compiled(block: Block, name: str) -> CodeType:
     # Blank lines in front: errors name the line of the page.
-    return compile("\n" * (block.line - 1) + block.text, name, "exec")
+    # As a file of its own: what is imported from __future__ here is not meant for it.
+    return compile("\n" * (block.line - 1) + block.text, name, "exec", dont_inherit=True)
 
 
 def _run_commands(block: Block, name: str) -> None:
@@ -162,6 +167,17 @@ def skip_without_data(markdown: str, name: str) -> None:
         pytest.skip(f"the examples of {name} were compiled, not run: POLYLEAF_DATA names no folder")
 
 
+def skip_without_packages(markdown: str, name: str) -> None:
+    """Compile the examples of a page that needs packages, and skip the test where one is not installed."""
+    needed = NEEDED.search(markdown)
+    if needed is None:
+        return
+    _compile_examples(markdown, name)
+    missing = [one for one in needed[1].split(", ") if importlib.util.find_spec(one) is None]
+    if missing:
+        pytest.skip(f"the examples of {name} were compiled, not run: there is no {', '.join(missing)}")
+
+
 def pages_with_examples() -> list[Any]:
     """Pages that have Python blocks; those for a GPU have the marker of its tests."""
     pages = [page for page in EXECUTED if any(block.language == "python" for block in _blocks(page))]
@@ -177,6 +193,7 @@ def test_examples_run_and_print_what_is_shown(
     markdown = page.read_text(encoding="utf-8")
     skip_without_gpu(markdown, _name(page))
     skip_without_data(markdown, _name(page))
+    skip_without_packages(markdown, _name(page))
     monkeypatch.chdir(tmp_path)
     run_page(_blocks(page), _name(page), commands=COMMANDS_RUN in markdown)
 
@@ -265,6 +282,16 @@ def test_examples_for_data_are_skipped_only_where_there_are_none(monkeypatch: py
         skip_without_data(FOR_DATA + "\n" + block.replace("(1)", "("), "page")
     monkeypatch.setenv("POLYLEAF_DATA", "folder")
     skip_without_data(FOR_DATA + "\n" + block, "page")
+
+
+def test_examples_that_need_packages_are_skipped_only_where_one_is_missing() -> None:
+    block = "```python\nprint(1)\n```\n"
+    skip_without_packages(block, "page")
+    skip_without_packages("<!-- examples need numpy, json -->\n" + block, "page")
+    with pytest.raises(pytest.skip.Exception, match="page were compiled, not run: there is no nothing_such"):
+        skip_without_packages("<!-- examples need numpy, nothing_such -->\n" + block, "page")
+    with pytest.raises(SyntaxError):
+        skip_without_packages("<!-- examples need numpy -->\n" + block.replace("(1)", "("), "page")
 
 
 def test_blocks_of_a_page_share_names_and_may_be_indented() -> None:
@@ -469,8 +496,8 @@ def test_figures_of_a_report_are_taken_as_they_stand(tmp_path: Path) -> None:
 # --- options -----------------------------------------------------------------------------------------------
 
 _OPTION = re.compile(r'(?<![\w.\-])([a-z]\w*)=(?!=)("[^"]*"|-?[\w.]+|)')
-# Arguments of scikit-learn's functions that pages name.
-_OF_OTHERS = {"scoring"}
+# Arguments of functions of scikit-learn and Optuna that pages name.
+_OF_OTHERS = {"scoring", "direction"}
 
 
 def _arguments() -> set[str]:
@@ -558,6 +585,8 @@ def public_names() -> dict[str, Any]:
     named |= {f"plots.{name}": getattr(plots, name) for name in plots.__all__}
     named |= {f"export.{name}": getattr(export, name) for name in export.__all__}
     named |= {f"callbacks.{name}": getattr(callbacks, name) for name in callbacks.__all__}
+    named |= {f"mlflow.{name}": getattr(on_mlflow, name) for name in on_mlflow.__all__}
+    named |= {f"portable.{name}": getattr(portable, name) for name in portable.__all__}
     for_users = (metrics.__doc__ or "").split("To be called by users:")[1]
     return named | {f"metrics.{name}": getattr(metrics, name) for name in re.findall(r"`(\w+)`", for_users)}
 

@@ -17,6 +17,7 @@ CORE = ROOT / "core"
 
 # A room imports from those before it (and from itself), never from those behind it.
 PYTHON_ROOMS = (
+    "portable",  # stands alone
     "_core",  # compiled, from core/
     "files",
     "params",
@@ -33,6 +34,7 @@ PYTHON_ROOMS = (
     "training",
     "callbacks",
     "estimators",
+    "mlflow",
     "tuning",
     "dask",
     "plots",

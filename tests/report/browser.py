@@ -50,6 +50,9 @@ class Browser:
             "--no-first-run",
             "--disable-extensions",
             "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-quic",
+            "--disable-sync",
             "--hide-scrollbars",
             "--remote-debugging-pipe",
             f"--user-data-dir={folder}",
@@ -99,12 +102,12 @@ class Browser:
                 found: dict[str, Any] = heard["result"]
                 return found
 
-    def open(self, path: Path) -> None:
-        """Open a file and wait until it is loaded."""
+    def open(self, page: Path | str) -> None:
+        """Open a file or an address, and wait until it is loaded."""
         self.requests.clear()
         self.complaints.clear()
         self._loaded = False
-        self.tell("Page.navigate", url=path.as_uri())
+        self.tell("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while not self._loaded:
             self._hear()
 

@@ -88,7 +88,7 @@ def _layout(page: Mapping[str, Any], most_tiles: int) -> dict[str, ArrayKind]:
     return layout
 
 
-def _places(outer: Mapping[str, Any], page: Mapping[str, Any], n_bytes: int) -> list[ArrayPlace]:
+def _places(outer: Mapping[str, Any], page: Mapping[str, Any], n_bytes: int | None) -> list[ArrayPlace]:
     """Return the arrays of a file, of which none is missing."""
     layout = _layout(page, len(outer))
     places = array_places(outer, layout, n_bytes, "binned table")

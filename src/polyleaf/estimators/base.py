@@ -37,6 +37,7 @@ from polyleaf.estimators.spread import Spread
 from polyleaf.estimators.streamed_prediction import Predict, predict_beside_targets, predict_by_parts
 from polyleaf.estimators.targets import Objective, Targets
 from polyleaf.estimators.weighing import Weighing
+from polyleaf.files.binary_objects import WrittenTo
 from polyleaf.losses import Loss, make_link
 from polyleaf.model.bags import Bag
 from polyleaf.model.file import read_model, write_model
@@ -393,7 +394,7 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
         table, rounds, threads = self._ready(X, n_rounds)
         return self._forest.apply(on_host(table), n_rounds=rounds, n_threads=threads)
 
-    def save_model(self, path: str | os.PathLike[str]) -> None:
+    def save_model(self, path: WrittenTo) -> None:
         """Save the fitted model to one file (safetensors, no pickle); `polyleaf.load_model` reads it.
 
         The loaded model predicts the same bits. Parameters that a file cannot hold (a callable objective or
@@ -401,12 +402,16 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
 
         Parameters
         ----------
-        path : str or os.PathLike
+        path : str, os.PathLike or binary file object
             The file. It appears only when it is complete, and replaces one of the same name, whose mode it
-            takes over; through a link, the file that the link leads to.
+            takes over; through a link, the file that the link leads to. Or an object whose ``write`` takes
+            bytes, such as a ``BytesIO``: it gets the same bytes, none before all of them are known to be
+            right, and is neither flushed nor closed.
 
         Raises
         ------
+        TypeError
+            For an object that is open for text.
         ValueError
             When the path is that of a device, a FIFO or the like; or when `polyleaf.load_model` would refuse
             the file, as there are more names, classes or categories than it allows.

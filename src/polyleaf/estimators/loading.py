@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
+from polyleaf.files.binary_objects import ReadFrom
 from polyleaf.model.file import read_model
 from polyleaf.params.table import EstimatorKind
 from polyleaf.params.threads import at_most_all_cores
@@ -18,7 +17,7 @@ _ESTIMATORS: dict[EstimatorKind, type[PolyleafRegressor | PolyleafClassifier | P
 }
 
 
-def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClassifier | PolyleafMixed:
+def load_model(path: ReadFrom) -> PolyleafRegressor | PolyleafClassifier | PolyleafMixed:
     """Load a model that ``save_model`` wrote. The file is checked; nothing in it is executed.
 
     It may come from a stranger: `docs/security.md` says what is checked, and which limits there are. An
@@ -26,8 +25,10 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
 
     Parameters
     ----------
-    path : str or os.PathLike
-        The file.
+    path : str, os.PathLike or binary file object
+        The file, or what it is read from: an object whose ``read(n)`` returns up to n bytes (an open file, a
+        ``BytesIO``, a ``GzipFile``, what a socket's ``makefile`` returns). It is read from where it stands up
+        to its end, is not asked to go back, and stays open. What follows the model is an error, as in a file.
 
     Returns
     -------
@@ -38,6 +39,8 @@ def load_model(path: str | os.PathLike[str]) -> PolyleafRegressor | PolyleafClas
     ------
     FileNotFoundError
         When there is no such file.
+    TypeError
+        For an object that is open for text.
     ValueError
         When the file is not a model, was truncated or altered, is from a newer version of polyleaf, or
         is beyond a limit; and for a device, a FIFO or the like.

@@ -136,7 +136,7 @@ def _check_values(n_values: int, holds: str) -> None:
 
 
 def array_places(
-    outer: Mapping[str, Any], layout: Mapping[str, ArrayKind], n_bytes: int, words: str
+    outer: Mapping[str, Any], layout: Mapping[str, ArrayKind], n_bytes: int | None, words: str
 ) -> list[ArrayPlace]:
     """Return the arrays of a file in the order in which they stand there.
 
@@ -146,8 +146,8 @@ def array_places(
         What `read_header` returned.
     layout : mapping of str to ArrayKind
         The arrays that such a file may have.
-    n_bytes : int
-        What the file holds after the header.
+    n_bytes : int or None
+        What the file holds after the header; None: that is not known before it is read.
     words : str
         What errors call such a file.
 
@@ -172,7 +172,7 @@ def array_places(
         if begin != reached:
             raise ValueError(f"its array {place.name} begins at byte {begin}; {reached} was expected.")
         reached = end
-    if reached != n_bytes:
+    if n_bytes is not None and reached != n_bytes:
         raise ValueError(
             f"it has {n_bytes:,} bytes of arrays, but its header tells of {reached:,} (truncated or altered)."
         )

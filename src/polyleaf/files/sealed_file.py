@@ -13,7 +13,8 @@ import json
 import mmap
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, BinaryIO, TypeVar
@@ -21,6 +22,17 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.files.binary_objects import (
+    NotBinaryError,
+    ReadFrom,
+    WholeReader,
+    WrittenTo,
+    check_binary,
+    is_reader,
+    is_writer,
+    object_name,
+    write_whole,
+)
 from polyleaf.files.header import (
     ArrayPlace,
     check_header_size,
@@ -60,22 +72,29 @@ class FileKind:
     holds : str
         What its header is for.
     places : callable
-        From the JSON of a header, the page and the number of bytes after it, the arrays of the file as they
-        stand there (`array_places`), or ValueError where they are not those of such a file.
+        From the JSON of a header, the page and the number of bytes after it (None: not known yet), the arrays
+        of the file as they stand there (`array_places`), or ValueError where they are not those of such a
+        file.
     mapped : bool, default=False
-        Whether arrays are mapped into memory while they are read, instead of being copied there.
+        Whether arrays are mapped into memory while they are read, instead of being copied there. Such a file
+        is on a disk: no file object takes the place of its path.
     """
 
     format_name: str
     version: int
     words: str
     holds: str
-    places: Callable[[Mapping[str, Any], Mapping[str, Any], int], list[ArrayPlace]]
+    places: Callable[[Mapping[str, Any], Mapping[str, Any], int | None], list[ArrayPlace]]
     mapped: bool = False
+
+    @property
+    def paths(self) -> str:
+        """What a path of such a file may be, in words."""
+        return "str or os.PathLike" if self.mapped else "str, os.PathLike or a binary file object"
 
 
 def write_sealed(
-    path: str | os.PathLike[str],
+    path: WrittenTo,
     kind: FileKind,
     page: Mapping[str, Any],
     arrays: Arrays,
@@ -85,8 +104,9 @@ def write_sealed(
 
     Parameters
     ----------
-    path : str or os.PathLike
-        Where to. An existing file is replaced, and hands on its mode; of a link, the file it leads to.
+    path : str, os.PathLike or binary file object
+        Where to. An existing file is replaced, and hands on its mode; of a link, the file it leads to. An
+        object gets nothing before all of the file is known to be right.
     kind : FileKind
         Of which kind.
     page : mapping
@@ -101,7 +121,12 @@ def write_sealed(
     ValueError
         When the path is that of a device, a FIFO or the like, or `read_sealed` would refuse the file.
     """
-    target = checked_target(path, f"the {kind.words}")
+    writer = path if not kind.mapped and is_writer(path) else None
+    target = None
+    if writer is not None:
+        check_binary(writer, "writing")
+    else:
+        target = checked_target(path, f"the {kind.words}", kind.paths)
     told = {
         "sha256": _NO_SUM,
         "format": kind.format_name,
@@ -129,6 +154,10 @@ def write_sealed(
         digest.update(piece)
     start, stop = place.span(1)
     sealed = header[:start] + digest.hexdigest().encode() + header[stop:]
+    if target is None:
+        assert writer is not None
+        write_whole(writer, sealed, *pieces)
+        return
     try:
         write_atomically(target, sealed, *pieces)
     except OSError as error:  # which may name the file beside the target, or none
@@ -137,10 +166,10 @@ def write_sealed(
         raise OSError(error.errno, error.strerror, path_text(path)) from error
 
 
-def read_sealed(
-    path: str | os.PathLike[str], kind: FileKind, make: Callable[[dict[str, Any], Arrays], Content]
-) -> Content:
+def read_sealed(path: ReadFrom, kind: FileKind, make: Callable[[dict[str, Any], Arrays], Content]) -> Content:
     """Return what `make` makes of the page and the arrays of a file that `write_sealed` wrote.
+
+    A file object is read from where it stands up to its end, which must be that of the file.
 
     Raises
     ------
@@ -150,40 +179,56 @@ def read_sealed(
         When the file is not of this kind, was truncated or altered, is from a newer version, or `make` finds
         it inconsistent.
     """
-    name = path_text(path)
+    if not kind.mapped and is_reader(path):
+        check_binary(path, "reading")
+        with _told_of(object_name(path), kind):
+            return _read(WholeReader(path), None, kind, make)
+    name = path_text(path, kind.paths)
     if os.path.isdir(name):
         raise ValueError(f"{name!r} is a folder, not a polyleaf {kind.words} file.")
     # Before it is opened: a FIFO would wait for a writer.
     if (special := special_kind(os.stat(name).st_mode)) is not None:
         raise ValueError(f"{name!r} is {special}, not a polyleaf {kind.words} file.")
-    with open(name, "rb") as file:
-        try:
-            return _read(file, kind, make)
-        except OSError:
-            raise
-        except MemoryError as error:
-            raise ValueError(
-                f"{name!r} cannot be read as a polyleaf {kind.words}: it does not fit in memory."
-            ) from error
-        except Exception as error:
-            # Whatever a hostile file provokes in the parsers below it is told as one thing.
-            problem = str(error)
-            if len(problem) > _LONGEST_PROBLEM:
-                problem = f"{problem[:_LONGEST_PROBLEM]} ..."
-            raise ValueError(f"{name!r} cannot be read as a polyleaf {kind.words}: {problem}") from error
+    with open(name, "rb") as file, _told_of(repr(name), kind):
+        return _read(file, os.fstat(file.fileno()).st_size, kind, make)
+
+
+@contextmanager
+def _told_of(name: str, kind: FileKind) -> Iterator[None]:
+    """Whatever a hostile file provokes in the parsers below is told as one thing, which names the file."""
+    try:
+        yield
+    except (OSError, NotBinaryError):
+        raise
+    except MemoryError as error:
+        raise ValueError(
+            f"{name} cannot be read as a polyleaf {kind.words}: it does not fit in memory."
+        ) from error
+    except Exception as error:
+        problem = str(error)
+        if len(problem) > _LONGEST_PROBLEM:
+            problem = f"{problem[:_LONGEST_PROBLEM]} ..."
+        raise ValueError(f"{name} cannot be read as a polyleaf {kind.words}: {problem}") from error
 
 
 # --- reading it back ---------------------------------------------------------------------------------------
 
 
-def _read(file: BinaryIO, kind: FileKind, make: Callable[[dict[str, Any], Arrays], Content]) -> Content:
-    size = os.fstat(file.fileno()).st_size
-    length = file.read(8)
+def _read(
+    file: BinaryIO | WholeReader,
+    size: int | None,
+    kind: FileKind,
+    make: Callable[[dict[str, Any], Arrays], Content],
+) -> Content:
+    """Read a file of so many bytes; None: as many as its header says, which is held against its end."""
+    length = bytes(file.read(8))
     header_size = int.from_bytes(length, "little")
-    if len(length) < 8 or header_size > size - 8:
+    if len(length) < 8 or (size is not None and header_size > size - 8):
         raise ValueError(f"it is truncated, or not a {kind.words} at all.")
     check_header_size(header_size, kind.holds)
-    header = file.read(header_size)
+    header = bytes(file.read(header_size))
+    if len(header) < header_size:
+        raise ValueError(f"it is truncated, or not a {kind.words} at all.")
     outer = read_header(header, kind.words, kind.holds)
     page = _page(outer, kind)
     found = page.get("format_version")
@@ -194,14 +239,18 @@ def _read(file: BinaryIO, kind: FileKind, make: Callable[[dict[str, Any], Arrays
             f"it has format version {found} (written by polyleaf {page.get('polyleaf_version')!r:.80}), "
             f"newer than version {kind.version}, which this polyleaf reads; upgrade polyleaf."
         )
-    places = kind.places(outer, page, size - 8 - header_size)
+    places = kind.places(outer, page, None if size is None else size - 8 - header_size)
     digest = hashlib.sha256(length + _without_sum(header, page))
-    if kind.mapped:
+    if isinstance(file, WholeReader):
+        arrays = {place.name: _take_array(file, place, digest) for place in places}
+    elif kind.mapped:
         arrays = _map_arrays(file, 8 + header_size, places, digest)
     else:
         arrays = {place.name: _read_array(file, place, digest) for place in places}
     if digest.hexdigest() != page["sha256"]:
         raise ValueError("it is damaged: its checksum does not match (truncated or altered).")
+    if isinstance(file, WholeReader) and len(file.read(1)) > 0:
+        raise ValueError("it goes on behind the arrays that its header tells of (altered, or not alone).")
     return make(page, arrays)
 
 
@@ -246,6 +295,17 @@ def _read_array(file: BinaryIO, place: ArrayPlace, digest: Any) -> npt.NDArray[A
             raise ValueError("it is truncated: it became shorter while it was read.")
         digest.update(block[:n_read])
         rest = rest[n_read:]
+    return array.astype(place.dtype, copy=False)
+
+
+def _take_array(file: WholeReader, place: ArrayPlace, digest: Any) -> npt.NDArray[Any]:
+    """Return the array that comes next in what may be shorter than its header says, as `_read_array` does."""
+    n_bytes = place.length * place.dtype.itemsize
+    content = file.read(n_bytes)
+    if len(content) < n_bytes:
+        raise ValueError("it is truncated: it ends within its arrays.")
+    digest.update(content)
+    array = np.frombuffer(content, place.dtype.newbyteorder("<")).reshape(place.shape)
     return array.astype(place.dtype, copy=False)
 
 

@@ -23,18 +23,18 @@ _KINDS = (
 )
 
 
-def path_text(path: str | os.PathLike[str]) -> str:
-    """Return a path as text, or raise TypeError."""
-    text = os.fspath(path)
+def path_text(path: object, allowed: str = "str or os.PathLike") -> str:
+    """Return a path as text, or raise TypeError; `allowed` is what the error says it must be."""
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
-        raise TypeError(f"path must be str or os.PathLike; got {path!r} of type {type(path).__name__}.")
+        raise TypeError(f"path must be {allowed}; got {path!r:.80} of type {type(path).__name__}.")
     return text
 
 
-def checked_target(path: str | os.PathLike[str], what: str = "the model") -> Path:
+def checked_target(path: object, what: str = "the model", allowed: str = "str or os.PathLike") -> Path:
     """Return where a file of this path would be written: of a link, the file that it leads to.
 
-    `what` is what errors call that which is to be saved.
+    `what` is what errors call that which is to be saved, `allowed` what they say that a path is.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def checked_target(path: str | os.PathLike[str], what: str = "the model") -> Pat
     ValueError
         When there is something that is no regular file, such as a device.
     """
-    target = Path(os.path.realpath(path_text(path)))  # a link stays one
+    target = Path(os.path.realpath(path_text(path, allowed)))  # a link stays one
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to save {what} in")
     if target.is_dir():

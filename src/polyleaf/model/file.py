@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from polyleaf.files.binary_objects import ReadFrom, WrittenTo
 from polyleaf.files.header import ArrayKind, ArrayPlace, array_places
 from polyleaf.files.sealed_file import FileKind, read_sealed, write_sealed
 from polyleaf.model.fitted import SavedModel
@@ -15,7 +15,7 @@ from polyleaf.model.forest_checks import LAYOUT, OPTIONAL, check_sizes
 from polyleaf.model.page import FORMAT_NAME, FORMAT_VERSION, describe, n_outputs_of, read_page
 
 
-def _places(outer: Mapping[str, Any], page: Mapping[str, Any], n_bytes: int) -> list[ArrayPlace]:
+def _places(outer: Mapping[str, Any], page: Mapping[str, Any], n_bytes: int | None) -> list[ArrayPlace]:
     """Return the arrays of a model file, whose sizes are those of a forest."""
     layout = {name: ArrayKind((np.dtype(dtype),)) for name, (dtype, _) in (LAYOUT | OPTIONAL).items()}
     n_outputs = n_outputs_of(page)
@@ -33,7 +33,7 @@ MODEL_FILE = FileKind(
 )
 
 
-def write_model(path: str | os.PathLike[str], model: SavedModel) -> None:
+def write_model(path: WrittenTo, model: SavedModel) -> None:
     """Write a model to one file.
 
     The file appears under its name only when it is complete. Parameters that JSON cannot hold (a callable
@@ -41,7 +41,7 @@ def write_model(path: str | os.PathLike[str], model: SavedModel) -> None:
 
     Parameters
     ----------
-    path : str or os.PathLike
+    path : str, os.PathLike or binary file object
         Where to. An existing file is replaced, and hands on its mode; of a link, the file it leads to.
     model : SavedModel
         What to write.
@@ -54,7 +54,7 @@ def write_model(path: str | os.PathLike[str], model: SavedModel) -> None:
     write_sealed(path, MODEL_FILE, describe(model), model.fitted.forest.to_arrays(), read_page)
 
 
-def read_model(path: str | os.PathLike[str]) -> SavedModel:
+def read_model(path: ReadFrom) -> SavedModel:
     """Read a model that `write_model` wrote.
 
     Raises
