@@ -94,8 +94,8 @@ class Fields:
             raise self.wrong(name, f"holds a number that is not within {least} and {most:,}")
         return found.astype(np.int64)
 
-    def floats(self, name: str, length: int | None) -> FloatArray:
-        """Return numbers, none of them NaN or infinite."""
+    def floats(self, name: str, length: int | None, *, for_infinity: float | None = None) -> FloatArray:
+        """Return numbers, none of them NaN or infinite; what is infinite may have another in its place."""
         value = self.raw(name)
         if isinstance(value, np.ndarray):
             found = value.astype(np.float64)
@@ -108,6 +108,8 @@ class Fields:
             except OverflowError:
                 raise self.wrong(name, "holds a number out of range") from None
         self._check_length(name, len(found), length)
+        if for_infinity is not None:
+            found = np.where(found == np.inf, for_infinity, found)
         if not np.isfinite(found).all():
             raise self.wrong(name, "holds a number that is not finite")
         return found

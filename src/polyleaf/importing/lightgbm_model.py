@@ -19,6 +19,7 @@ from polyleaf.importing.lightgbm_text import LightgbmText
 from polyleaf.model.forest_checks import MOST_FEATURES, MOST_OUTPUTS
 
 _MOST = 2**31 - 1
+_LARGEST = float(np.finfo(np.float64).max)
 # Cells up to here are 0 where zeros count as missing.
 _ZERO = float(np.float32(1e-35))
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2
@@ -96,7 +97,8 @@ def _tree(tree: Fields, number: int, n_features: int, output: int) -> tuple[Fore
     if n_splits == 0:
         return _constant(number, values, output), []
     feature = tree.integers("split_feature", n_splits, 0, n_features - 1)
-    threshold = tree.floats("threshold", n_splits)
+    # A split that tells missing values from all others has an infinite threshold.
+    threshold = tree.floats("threshold", n_splits, for_infinity=_LARGEST)
     kind = tree.integers("decision_type", n_splits, 0, 15)
     left, right = (_children(tree, name, n_leaves) for name in ("left_child", "right_child"))
     missing_left = _missing_left(tree, threshold, kind)

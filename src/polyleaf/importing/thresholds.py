@@ -19,8 +19,8 @@ def largest_below(threshold: FloatArray) -> FloatArray:
     double before that. With this threshold the rule ``x <= threshold`` routes every double as XGBoost does.
     """
     t = threshold.astype(np.float32)
-    before = np.nextafter(t, np.float32(-np.inf), dtype=np.float32).astype(np.float64)
-    middle = np.where(np.isinf(before), -_BEYOND, before / 2 + threshold / 2)
     with np.errstate(over="ignore"):
+        before = np.nextafter(t, np.float32(-np.inf), dtype=np.float32).astype(np.float64)
+        middle = np.where(np.isinf(before), -_BEYOND, before / 2 + threshold / 2)
         goes_left = middle.astype(np.float32) < t
     return np.where(goes_left, middle, np.nextafter(middle, -np.inf))

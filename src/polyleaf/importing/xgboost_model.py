@@ -140,8 +140,8 @@ def _tree(
         threshold=largest_below(condition),
         missing_left=tree.integers("default_left", n_nodes, 0, 1) == 1,
         category_sets={},
-        gain=tree.gains("loss_changes", n_nodes),
-        cover=tree.floats("sum_hessian", n_nodes),
+        gain=tree.gains("loss_changes", n_nodes).astype(np.float32).astype(np.float64),
+        cover=tree.float32s("sum_hessian", n_nodes),
         count=np.zeros(n_nodes, np.int64),  # XGBoost keeps none
         values=values,
         value_row=rows,
