@@ -33,6 +33,7 @@ PYTHON_ROOMS = (
     "training",
     "callbacks",
     "estimators",
+    "importing",
     "tuning",
     "dask",
     "plots",

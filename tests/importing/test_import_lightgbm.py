@@ -211,6 +211,8 @@ def test_random_forests_are_means(n_rounds: int, tmp_path: Path) -> None:
         model.save_model(tmp_path / "model")
         assert np.array_equal(load_model(tmp_path / "model").predict(X), model.predict(X))
         if n_rounds > 1:
+            trees = [booster.predict(X, start_iteration=k, num_iteration=1) for k in range(n_rounds)]
+            np.testing.assert_allclose(model.predict_spread(X), np.std(trees, axis=0), atol=1e-6)
             with pytest.raises(ValueError, match="several bags does not go with some of the rounds"):
                 model[:1]
 
@@ -252,7 +254,11 @@ def frame(n_rows: int) -> tuple[Any, Any]:
     """A data frame of words, numbers as categories and numbers, and a target."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(5)
-    codes, numbers, plain = rng.integers(0, 10, n_rows), rng.choice([50, 3, 9], n_rows), rng.normal(size=n_rows)
+    codes, numbers, plain = (
+        rng.integers(0, 10, n_rows),
+        rng.choice([50, 3, 9], n_rows),
+        rng.normal(size=n_rows),
+    )
     words = np.array(list("nomadsleif"), dtype=object)[codes]
     words[rng.random(n_rows) < 0.1] = None
     X = pd.DataFrame({"word": words, "number": numbers, "plain": plain})

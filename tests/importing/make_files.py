@@ -1,6 +1,6 @@
-"""Write the XGBoost models in ``files/``, as JSON and UBJSON, and what XGBoost says of some rows.
+"""Write the models in ``files/``: of XGBoost as JSON and UBJSON, with what it says of some rows; of LightGBM.
 
-``python tests/importing/make_xgboost_files.py`` needs XGBoost 3.4; the tests need the files alone.
+``python tests/importing/make_files.py`` needs XGBoost 3.4 and LightGBM 4; the tests need the files alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _N_ROWS, _N_FEATURES = 300, 4
 _COMMON = {"max_depth": 2, "nthread": 1, "seed": 0}
 
 
-def main() -> None:
+def xgboost_files() -> None:
     import pandas as pd
     import xgboost as xgb
 
@@ -43,7 +43,9 @@ def main() -> None:
     vectors = {"multi_strategy": "multi_output_tree"}
     of_array = {"feature_types": ["c", "q"], "enable_categorical": True}
 
-    def kept(name: str, options: dict[str, Any], table: Any, y: Any, n_rounds: int = 3, **matrix: Any) -> None:
+    def kept(
+        name: str, options: dict[str, Any], table: Any, y: Any, n_rounds: int = 3, **matrix: Any
+    ) -> None:
         booster = xgb.train(_COMMON | options, xgb.DMatrix(table, y, **matrix), n_rounds)
         if name == "stopped":
             booster.set_attr(best_iteration="1")
@@ -94,5 +96,29 @@ def _rows(table: Any) -> list[list[Any]]:
     return [[None if one is None or one != one else one for one in row] for row in cells]
 
 
+def lightgbm_files() -> None:
+    import lightgbm as lgb
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(_N_ROWS, _N_FEATURES))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    Z = np.nan_to_num(X)
+    words = np.array(list("nomads"), dtype=object)[rng.integers(0, 6, _N_ROWS)]
+    frame = pd.DataFrame({"word": words, "plain": Z[:, 0]}).astype({"word": "category"})
+    classes = (Z[:, 0] > 0).astype(int) + (Z[:, 1] > 0.5)
+    averaged = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
+    common = {"num_leaves": 5, "verbose": -1, "num_threads": 1, "min_data_per_group": 1, "cat_smooth": 1.0}
+    for name, options, table, y in (
+        ("numbers", {"objective": "regression"}, X, Z[:, 0] + Z[:, 1]),
+        ("classes", {"objective": "multiclass", "num_class": 3}, X, classes),
+        ("frame", {"objective": "binary"}, frame, (words < "n") ^ (Z[:, 0] > 0)),
+        ("forest", {"objective": "regression"} | averaged, X, Z[:, 0] + 100),
+    ):
+        booster = lgb.train(common | options, lgb.Dataset(table, y), 3)
+        (FILES / f"{name}.txt").write_text(booster.model_to_string())
+
+
 if __name__ == "__main__":
-    main()
+    xgboost_files()
+    lightgbm_files()
