@@ -129,8 +129,8 @@ def main() -> None:
         f"{ONE_BY_ONE} one by one, {EXPLAINED} explained",
         "",
         "Of each pair the first is the library itself, the second polyleaf with the same trees, `x` how many "
-        "times as long the library takes. Times of all rows and of one are microseconds for each row, those of "
-        "Shapley values milliseconds; the last column has the seconds that `import_model` takes.",
+        "times as long the library takes. Times of all rows and of one are microseconds for each row, those "
+        "of Shapley values milliseconds; the last column has the seconds that `import_model` takes.",
         "",
         table_row(
             [

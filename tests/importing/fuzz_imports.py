@@ -1,8 +1,8 @@
 """Forged models of XGBoost and LightGBM, one after another: each is refused with a ValueError, or works.
 
 ``python tests/importing/fuzz_imports.py --seconds 300`` runs for five minutes. Anything else is a finding:
-another error, a crash, more than `SECONDS` seconds, or more than `MEGABYTES` of memory. A finding is kept as a
-file in ``--findings``; ``--seed SEED --only NUMBER`` makes it again.
+another error, a crash, more than `SECONDS` seconds, or more than `MEGABYTES` of memory. A finding is kept as
+a file in ``--findings``; ``--seed SEED --only NUMBER`` makes it again.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def _changed_bytes(content: bytes, rng: random.Random) -> bytes:
         elif way == 1:
             found[at : at + rng.randrange(1, 9)] = b""
         elif way == 2:
-            found[at:at] = rng.choice((b"\xff" * 8, b"[" * 100_000, b"[", b"{", b"[$d#L\x7f", b"S", b"1e9", b"-", b"\n"))
+            found[at:at] = rng.choice(
+                (b"\xff" * 8, b"[" * 100_000, b"[", b"{", b"[$d#L\x7f", b"S", b"1e9", b"-", b"\n")
+            )
         elif way == 3:
             other = rng.randrange(len(found) or 1)
             found[at : at + 8] = found[other : other + 8]
@@ -279,7 +281,8 @@ def outcome_of(content: bytes, number: int, folder: Path) -> str:
     try:
         model: Any = import_model(content)
     except ValueError as error:
-        assert str(error).startswith("the model cannot be imported: ")
+        if not str(error).startswith("the model cannot be imported: "):
+            raise RuntimeError("an error that does not say of what") from error
         return "refused"
     rng = np.random.default_rng(number)
     if model._bags:  # of which no part of the rounds is taken

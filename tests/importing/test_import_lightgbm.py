@@ -1,8 +1,10 @@
-"""Models of LightGBM: every row falls into the leaves it has there, and scores are those of float32 leaves."""
+"""Models of LightGBM: every row falls into the leaves it has there, and scores are those of float32."""
 
 from __future__ import annotations
 
+import doctest
 import io
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -316,6 +318,33 @@ def test_what_cannot_be_the_same_is_refused(options: dict[str, Any], words: str)
     booster = trained((Y[:, 0] > 0) * 1, X, **options)
     with pytest.raises(ValueError, match=words):
         import_model(booster)
+
+
+def test_a_classifier_of_an_objective_of_its_own_predicts_raw_scores() -> None:
+    X, Y = table(300)
+
+    def logistic(y: Any, raw: Any) -> tuple[Any, Any]:
+        p = 1 / (1 + np.exp(-raw))
+        return p - y, p * (1 - p)
+
+    theirs = lgb.LGBMClassifier(objective=logistic, n_estimators=4, n_jobs=1, verbose=-1).fit(X, Y[:, 0] > 0)
+    np.testing.assert_allclose(import_model(theirs).predict(X), theirs.predict(X, raw_score=True), atol=1e-6)
+
+
+def test_models_of_folds_are_no_model() -> None:
+    X, Y = table(300)
+    data = lgb.Dataset(X, Y[:, 0])
+    folds = lgb.cv(
+        OPTIONS | {"objective": "regression"}, data, 2, nfold=2, stratified=False, return_cvbooster=True
+    )
+    with pytest.raises(TypeError, match="of type CVBooster"):
+        import_model(folds["cvbooster"])
+
+
+def test_the_example_of_the_docstring() -> None:
+    result = doctest.testmod(sys.modules["polyleaf.importing.import_model"])
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 def test_what_a_model_can_be_given_as(tmp_path: Path) -> None:

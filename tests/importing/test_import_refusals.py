@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from foreign_models import FILES
 
@@ -54,7 +55,11 @@ SHAPE = "learner_model_param"
         ("vector", lambda a, t: put(t, "right_children", 0, 1), "no tree: node 1 is reached twice"),
         ("binary", lambda a, t: put(t, "right_children", 0, -1), "tree 0 has a child -1"),
         ("vector", lambda a, t: put(t, "split_indices", 0, 4), "feature beyond the 4 there are"),
-        ("vector", lambda a, t: put(t, "split_conditions", 0, float("nan")), "split_conditions .* not finite"),
+        (
+            "vector",
+            lambda a, t: put(t, "split_conditions", 0, float("nan")),
+            "split_conditions .* not finite",
+        ),
         ("vector", lambda a, t: put(t, "split_conditions", 0, 1e39), "split_conditions .* beyond float32"),
         ("vector", lambda a, t: put(t, "split_conditions", 0, "1"), "something else than numbers"),
         ("vector", lambda a, t: put(t, "default_left", 0, 2), "default_left of tree 0"),
@@ -63,7 +68,11 @@ SHAPE = "learner_model_param"
         ("vector", lambda a, t: t["leaf_weights"].pop(), "no multiple of 3"),
         ("vector", lambda a, t: put(t, "leaf_weights", t["leaf_weights"][3:]), "a leaf without weights"),
         ("vector", lambda a, t: put(t, "leaf_weights", 0, float("inf")), "leaf_weights .* not finite"),
-        ("vector", lambda a, t: put(t, "tree_param", "num_nodes", "1000000000"), "has 7 values; 1,000,000,000"),
+        (
+            "vector",
+            lambda a, t: put(t, "tree_param", "num_nodes", "1000000000"),
+            "has 7 values; 1,000,000,000",
+        ),
         ("vector", lambda a, t: put(t, "tree_param", "size_leaf_vector", "16777216"), "size_leaf_vector"),
         ("codes", lambda a, t: put(t, "categories_sizes", 0, 99), "categories_sizes of tree 0"),
         ("codes", lambda a, t: put(t, "categories_nodes", 0, 0), "not the nodes of split_type 1"),
@@ -92,7 +101,11 @@ def model_of(learner: Any) -> Any:
         ("vector", lambda m: put(m, "trees", []), "tree_info"),
         ("vector_categories", lambda m: m["cats"]["enc"].pop(), "cats has 2 columns, but the model has 3"),
         ("vector_categories", lambda m: m["cats"]["enc"][0]["values"].pop(), "offsets of cats of column 0"),
-        ("vector_categories", lambda m: put(m, "cats", "enc", 1, "values", [3, 3]), "not ascending and distinct"),
+        (
+            "vector_categories",
+            lambda m: put(m, "cats", "enc", 1, "values", [3, 3]),
+            "not ascending and distinct",
+        ),
         ("vector_categories", lambda m: put(m, "cats", "enc", 2, m["cats"]["enc"][1]), "compares feature 2"),
     ],
 )
@@ -206,6 +219,7 @@ def test_sources(tmp_path: Path) -> None:
         ("classes", ["a", "b"], "the model has 3 classes"),
         ("classes", [["a", "b", "c"]], "the model has 3 classes"),
         ("classes", ["a", "b", "a"], "a label twice"),
+        ("classes", np.array(["a", 1, None], dtype=object), "several types"),
     ],
 )
 def test_labels_that_are_not_those_of_classes(name: str, classes: Any, words: str) -> None:

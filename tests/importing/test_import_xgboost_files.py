@@ -194,6 +194,27 @@ def test_training_goes_on_from_an_imported_model() -> None:
     np.testing.assert_array_equal(model[:4].predict(X), start.predict(X))
 
 
+def test_models_of_xgboost_1_say_less() -> None:
+    """What 3.4 wrote, written as 1.2 did: the same model."""
+    document = json.loads((FILES / "binary.json").read_text())
+    learner = document["learner"]
+    model = learner["gradient_booster"]["model"]
+    document["version"] = [1, 2, 0]
+    learner["learner_model_param"]["base_score"] = learner["learner_model_param"]["base_score"].strip("[]")
+    del learner["learner_model_param"]["num_target"], learner["learner_model_param"]["boost_from_average"]
+    del learner["feature_names"], learner["feature_types"]
+    del model["cats"], model["iteration_indptr"], model["gbtree_model_param"]["num_parallel_tree"]
+    for tree in model["trees"]:
+        for name in [*tree]:
+            if name.startswith(("categories", "split_type")):
+                del tree[name]
+        tree["tree_param"]["size_leaf_vector"] = "0"
+        tree["default_left"] = [bool(one) for one in tree["default_left"]]
+    X = known_rows("binary")
+    old, new = import_model(json.dumps(document).encode()), import_model(FILES / "binary.json")
+    assert np.array_equal(old.predict_proba(X), new.predict_proba(X))
+
+
 def test_models_of_xgboost_2_have_weights_in_all_nodes_and_one_base_score() -> None:
     """What 3.4 wrote, written as 2.1 did: the same model."""
     document = json.loads((FILES / "vector.json").read_text())

@@ -70,7 +70,12 @@ class Fields:
     def whole(self, name: str, least: int, most: int) -> int:
         """Return a whole number within a range; the file may hold it as text."""
         value = self.raw(name)
-        if isinstance(value, str) and value.isascii() and value.lstrip("-").isdigit() and len(value) < 20:
+        if (
+            isinstance(value, str)
+            and value.isascii()
+            and value.removeprefix("-").isdigit()
+            and len(value) < 20
+        ):
             value = int(value)
         if type(value) is not int or not least <= value <= most:
             raise self.wrong(name, f"is {value!r:.40}; a whole number from {least} to {most:,} belongs there")

@@ -41,6 +41,11 @@ class Task:
     loss: str
     levels: tuple[float, ...] | None = None
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether a row has one of several classes."""
+        return self.kind in ("multiclass", "binary")
+
 
 @dataclass(frozen=True)
 class ForeignModel:
@@ -150,11 +155,14 @@ def _with_classes(
     model: ForeignModel, coding: TargetCoding, classes: Array
 ) -> tuple[ForeignModel, TargetCoding]:
     """Return the model with its classes in the order of their labels, and the coding of these."""
-    if coding.kind not in ("multiclass", "binary"):
+    if not model.task.has_classes:
         raise ValueError(f"classes are given, but the target is of kind {coding.kind!r}, without classes.")
     if classes.ndim != 1 or len(classes) != coding.width:
         raise ValueError(f"classes has shape {classes.shape}; the model has {coding.width} classes.")
-    labels, order = np.unique(classes, return_index=True)
+    try:
+        labels, order = np.unique(classes, return_index=True)
+    except TypeError:
+        raise ValueError("classes holds labels of several types, which have no order.") from None
     if len(labels) < len(classes):
         raise ValueError("classes holds a label twice.")
     if coding.kind == "multiclass":

@@ -64,9 +64,10 @@ def import_model(
     10
     """
     given = model_bytes(source)
-    labels = given.classes if classes is None else np.asarray(classes)
     try:
-        fitted = fitted_model(_read(given), labels)
+        model = _read(given)
+        labels = given.classes if model.task.has_classes else None
+        fitted = fitted_model(model, labels if classes is None else np.asarray(classes))
     except ValueError as error:
         raise ValueError(f"{given.name} cannot be imported: {error}") from None
     kind = PolyleafRegressor if fitted.coding.kind == "regression" else PolyleafClassifier

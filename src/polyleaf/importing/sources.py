@@ -51,12 +51,14 @@ def model_bytes(source: Any) -> ModelBytes:
         return ModelBytes(_limited(bytes(source), "the model"), "the model")
     if isinstance(source, str | os.PathLike):
         return _of_file(path_text(source))
-    libraries = {kind.__module__.partition(".")[0] for kind in type(source).__mro__}
-    if "xgboost" in libraries:
+    # By name: neither library is imported for a model that is not one of its own.
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__}
+    if not kinds.isdisjoint({("xgboost", "Booster"), ("xgboost", "XGBModel")}):
         return _of_xgboost(source)
-    if "lightgbm" in libraries:
+    if not kinds.isdisjoint({("lightgbm", "Booster"), ("lightgbm", "LGBMModel")}):
         return _of_lightgbm(source)
-    if hasattr(source, "read"):
+    # Some objects of these libraries say that they have every method.
+    if {library for library, _ in kinds}.isdisjoint({"xgboost", "lightgbm"}) and hasattr(source, "read"):
         content = source.read(MOST_BYTES + 1)
         if isinstance(content, str):
             content = content.encode("utf-8", "surrogatepass")
@@ -92,15 +94,11 @@ def _of_xgboost(model: Any) -> ModelBytes:
                 "get_booster() of it, and put NaN in its place in the tables you predict for."
             )
         booster = model.get_booster()
-    if not hasattr(booster, "save_raw"):
-        raise TypeError(f"source is a {type(model).__name__} of XGBoost, which is no model.")
     return ModelBytes(bytes(booster.save_raw(raw_format="ubj")), f"the {type(model).__name__}")
 
 
 def _of_lightgbm(model: Any) -> ModelBytes:
     booster = model.booster_ if hasattr(type(model), "booster_") else model
-    if not hasattr(booster, "model_to_string"):
-        raise TypeError(f"source is a {type(model).__name__} of LightGBM, which is no model.")
     text = booster.model_to_string(num_iteration=-1)
     best = booster.best_iteration if booster.best_iteration > 0 else None
     return ModelBytes(

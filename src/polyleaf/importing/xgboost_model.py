@@ -173,7 +173,10 @@ def _in_rounds(model: Fields, trees: list[ForeignTree], n_outputs: int) -> tuple
 
     A round of XGBoost has `num_parallel_tree` times as many, output after output.
     """
-    parallel = model.inner("gbtree_model_param").whole("num_parallel_tree", 0, 2**31 - 1) or 1
+    shape = model.inner("gbtree_model_param")
+    # Before 1.4 it was not told, and 0 is 1.
+    parallel = shape.whole("num_parallel_tree", 0, 2**31 - 1) if "num_parallel_tree" in shape else 1
+    parallel = max(1, parallel)
     outputs = model.integers("tree_info", len(trees), 0, max(n_outputs - 1, 0)).tolist()
     vectors = {tree.width == n_outputs for tree in trees}
     if len(vectors) > 1:
