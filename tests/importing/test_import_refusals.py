@@ -65,6 +65,7 @@ SHAPE = "learner_model_param"
         ("vector", lambda a, t: put(t, "default_left", 0, 2), "default_left of tree 0"),
         ("vector", lambda a, t: put(t, "left_children", 0, 10**30), "left_children .* out of range"),
         ("vector", lambda a, t: t["sum_hessian"].pop(), "sum_hessian of tree 0 has 6 values; 7 belong"),
+        ("binary", lambda a, t: t.pop("sum_hessian"), "sum_hessian of tree 0 is missing"),
         ("vector", lambda a, t: t["leaf_weights"].pop(), "no multiple of 3"),
         ("vector", lambda a, t: put(t, "leaf_weights", t["leaf_weights"][3:]), "a leaf without weights"),
         ("vector", lambda a, t: put(t, "leaf_weights", 0, float("inf")), "leaf_weights .* not finite"),

@@ -233,7 +233,23 @@ def test_models_of_xgboost_2_have_weights_in_all_nodes_and_one_base_score() -> N
             if left < 0:
                 weights[node] = leaves[tree["right_children"][node]]
                 tree["right_children"][node] = -1
+                tree["split_conditions"][node] = float("nan")
         tree["base_weights"] = weights.ravel().tolist()
+        del tree["loss_changes"], tree["sum_hessian"]
     X = known_rows("vector")
     old, new = import_model(json.dumps(document).encode()), import_model(FILES / "vector.json")
     np.testing.assert_allclose(old.predict(X) - 0.5, new.predict(X) - base, rtol=0, atol=1e-12)
+    assert old.get_importance("gain").tolist() == [0.0] * 4
+    values, expected = contributions(old, X)  # every child counts a half
+    np.testing.assert_allclose(values.sum(axis=2) + expected, old.predict(X), rtol=0, atol=1e-6)
+
+
+def test_splits_by_categories_had_no_number() -> None:
+    """Up to 3.0 it was NaN."""
+    document = json.loads((FILES / "codes.json").read_text())
+    for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
+        for node in tree["categories_nodes"]:
+            tree["split_conditions"][node] = float("nan")
+    X = known_rows("codes")
+    old, new = import_model(json.dumps(document).encode()), import_model(FILES / "codes.json")
+    assert np.array_equal(old.predict(X), new.predict(X))

@@ -101,6 +101,34 @@ class Fields:
 
     def floats(self, name: str, length: int | None, *, for_infinity: float | None = None) -> FloatArray:
         """Return numbers, none of them NaN or infinite; what is infinite may have another in its place."""
+        found = self._numbers(name, length)
+        if for_infinity is not None:
+            found = np.where(found == np.inf, for_infinity, found)
+        if not np.isfinite(found).all():
+            raise self.wrong(name, "holds a number that is not finite")
+        return found
+
+    def gains(self, name: str, length: int) -> FloatArray:
+        """Return gains, which are infinite where targets are huge: then the largest float32; NaN counts 0."""
+        most = float(np.finfo(np.float32).max)
+        found = np.nan_to_num(self._numbers(name, length), posinf=most, neginf=-most)
+        return np.clip(found, -most, most)
+
+    def float32s(
+        self, name: str, length: int | None, needed: npt.NDArray[np.bool_] | None = None
+    ) -> FloatArray:
+        """Return numbers that are float32, as float64; what is not needed may be anything, and is 0."""
+        found = self._numbers(name, length)
+        if needed is not None:
+            found = np.where(needed, found, 0.0)
+        with np.errstate(over="ignore"):
+            single = found.astype(np.float32)
+        if not np.isfinite(single).all():
+            problem = "that is not finite" if not np.isfinite(found).all() else "beyond float32"
+            raise self.wrong(name, f"holds a number {problem}")
+        return single.astype(np.float64)
+
+    def _numbers(self, name: str, length: int | None) -> FloatArray:
         value = self.raw(name)
         if isinstance(value, np.ndarray):
             found = value.astype(np.float64)
@@ -113,33 +141,7 @@ class Fields:
             except OverflowError:
                 raise self.wrong(name, "holds a number out of range") from None
         self._check_length(name, len(found), length)
-        if for_infinity is not None:
-            found = np.where(found == np.inf, for_infinity, found)
-        if not np.isfinite(found).all():
-            raise self.wrong(name, "holds a number that is not finite")
         return found
-
-    def gains(self, name: str, length: int) -> FloatArray:
-        """Return gains, which are infinite where targets are huge: then the largest float32; NaN counts 0."""
-        value = self.raw(name)
-        entries = value.astype(np.float64) if isinstance(value, np.ndarray) else self.list(name)
-        if isinstance(entries, list) and any(type(one) not in (int, float) for one in entries):
-            raise self.wrong(name, "holds something else than numbers")
-        self._check_length(name, len(entries), length)
-        most = float(np.finfo(np.float32).max)
-        try:
-            found = np.array(entries, dtype=np.float64)
-        except OverflowError:
-            raise self.wrong(name, "holds a number out of range") from None
-        return np.clip(np.nan_to_num(found, posinf=most, neginf=-most), -most, most)
-
-    def float32s(self, name: str, length: int | None) -> FloatArray:
-        """Return numbers that are float32, as float64."""
-        with np.errstate(over="ignore"):
-            found = self.floats(name, length).astype(np.float32)
-        if not np.isfinite(found).all():
-            raise self.wrong(name, "holds a number beyond float32")
-        return found.astype(np.float64)
 
     def _check_length(self, name: str, found: int, length: int | None) -> None:
         if length is not None and found != length:

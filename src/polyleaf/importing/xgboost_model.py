@@ -127,10 +127,14 @@ def _tree(
     feature = tree.integers("split_indices", n_nodes, 0, 2**32 - 1)
     if (feature[left >= 0] >= n_features).any():
         raise tree.wrong("split_indices", f"asks for a feature beyond the {n_features} there are")
-    condition = tree.float32s("split_conditions", n_nodes)
     splits = read_category_splits(tree, number, n_nodes)
+    has_vectors = width > 1 or "leaf_weights" in tree
+    # Thresholds, and values of leaves; elsewhere it may be NaN.
+    needed = (left >= 0) | (not has_vectors)
+    needed[list(splits)] &= left[list(splits)] < 0
+    condition = tree.float32s("split_conditions", n_nodes, needed)
     values, rows = condition[:, np.newaxis], np.arange(n_nodes)
-    if width > 1 or "leaf_weights" in tree:
+    if has_vectors:
         values, rows = _vector_leaves(tree, left, right, width)
     found = ForeignTree(
         where=f"tree {number}",
@@ -140,14 +144,21 @@ def _tree(
         threshold=largest_below(condition),
         missing_left=tree.integers("default_left", n_nodes, 0, 1) == 1,
         category_sets={},
-        gain=tree.gains("loss_changes", n_nodes).astype(np.float32).astype(np.float64),
-        cover=tree.float32s("sum_hessian", n_nodes),
+        gain=_statistic(tree, "loss_changes", n_nodes, width),
+        cover=_statistic(tree, "sum_hessian", n_nodes, width),
         count=np.zeros(n_nodes, np.int64),  # XGBoost keeps none
         values=values,
         value_row=rows,
         first_output=0,
     )
     return found, [split for node, split in splits.items() if left[node] >= 0]
+
+
+def _statistic(tree: Fields, name: str, n_nodes: int, width: int) -> FloatArray:
+    """Return what was noted of the nodes in training; files with vector leaves did not have it up to 3.0."""
+    if width > 1 and name not in tree:
+        return np.zeros(n_nodes)
+    return tree.gains(name, n_nodes).astype(np.float32).astype(np.float64)
 
 
 def _vector_leaves(tree: Fields, left: IntArray, right: IntArray, width: int) -> tuple[FloatArray, IntArray]:
