@@ -12,6 +12,7 @@ from polyleaf.estimators.loading import load_model
 from polyleaf.estimators.mixed import PolyleafMixed
 from polyleaf.estimators.regressor import PolyleafRegressor
 from polyleaf.explain.partial_dependence import PartialDependence
+from polyleaf.importing.import_model import import_model
 from polyleaf.inspect.leaf import Leaf, SplitCondition
 from polyleaf.tuning.trials import Trial, Trials, TuneResult
 from polyleaf.tuning.tune import tune
@@ -34,6 +35,7 @@ __all__ = [
     "TuneResult",
     "__version__",
     "cv",
+    "import_model",
     "load_binned",
     "load_model",
     "tune",

@@ -34,6 +34,7 @@ PYTHON_ROOMS = (
     "training",
     "callbacks",
     "estimators",
+    "importing",
     "mlflow",
     "tuning",
     "dask",
