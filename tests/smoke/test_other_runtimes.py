@@ -24,7 +24,8 @@ OTHERS = {
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         def other():
-            return HistGradientBoostingRegressor(max_iter=5, early_stopping=False).fit(X, Y[:, 0]).predict(X)[:9]
+            model = HistGradientBoostingRegressor(max_iter=5, early_stopping=False)
+            return model.fit(X, Y[:, 0]).predict(X)[:9]
     """,
     "lightgbm": """
         import lightgbm
