@@ -1,9 +1,9 @@
 """Loads the compiled core such that its threads sleep rather than spin while they wait.
 
-OpenMP lets a waiting thread spin for milliseconds by default, GNU's for a few and LLVM's (macOS, Windows) for 200.
-Where another process holds a core, that keeps the very thread that is waited for from running, and training
-becomes many times slower. How long it is comes from the environment, once: GNU's reads it when it is loaded,
-LLVM's when it is first asked for something. What the user has set there stands.
+OpenMP lets a waiting thread spin by default, GNU's for some milliseconds, LLVM's (macOS, Windows) for
+200. Where another process holds a core, that keeps the very thread that is waited for from running, and
+training becomes many times slower. How long it is comes from the environment, once: GNU's reads it when
+it is loaded, LLVM's when it is first asked for something. What the user has set there stands.
 """
 
 from __future__ import annotations
