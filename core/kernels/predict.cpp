@@ -27,19 +27,22 @@ constexpr int kVectorBytes = 16;
 
 template <class T, int Lanes>
 struct VectorOf {
-  typedef T type __attribute__((vector_size(Lanes * sizeof(T)), aligned(alignof(T)), may_alias));
+  typedef T type __attribute__((vector_size(Lanes * sizeof(T))));
 };
 template <class T, int Lanes = kVectorBytes / static_cast<int>(sizeof(T))>
 using Vector = typename VectorOf<T, Lanes>::type;
 
+// From and to wherever numbers may lie. (As arguments of templates, types lose what else they say of alignment.)
 template <class V, class T>
 inline V load(const T* from) {
-  return *reinterpret_cast<const V*>(from);
+  V v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
 }
 
 template <class V, class T>
 inline void store(T* to, const V& v) {
-  *reinterpret_cast<V*>(to) = v;
+  __builtin_memcpy(to, &v, sizeof v);
 }
 
 // --- codes ---

@@ -14,7 +14,8 @@ void renew_shared_leaves(const GrowTask& task, int n_threads, const RowsInLeaves
   std::size_t n_here = 0;
   for (const LeafRows& leaf : places.leaves) n_here += leaf.end - leaf.begin;
   const std::size_t step = columns_at_once(n_here, task.shard);
-  for (std::size_t first = 0; first < task.leaf_gradients.n_outputs; first += step) {
+  const auto n_outputs = static_cast<std::size_t>(task.leaf_gradients.n_outputs);
+  for (std::size_t first = 0; first < n_outputs; first += step) {
     std::vector<RenewedValue> values;
     for (const RenewedValue& value : renewed_values(task, places.leaves.size(), tree))
       if (value.output >= first && value.output - first < step) values.push_back(value);

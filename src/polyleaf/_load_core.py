@@ -1,8 +1,9 @@
 """Loads the compiled core such that its threads sleep rather than spin while they wait.
 
-GNU's OpenMP lets a waiting thread spin for milliseconds by default. Where another process holds a core, that
-keeps the very thread that is waited for from running, and training becomes many times slower. The number of
-spins is read from the environment once, when the library is loaded; what the user has set there stands.
+OpenMP lets a waiting thread spin by default, GNU's for some milliseconds, LLVM's (macOS, Windows) for
+200. Where another process holds a core, that keeps the very thread that is waited for from running, and
+training becomes many times slower. How long it is comes from the environment, once: GNU's reads it when
+it is loaded, LLVM's when it is first asked for something. What the user has set there stands.
 """
 
 from __future__ import annotations
@@ -10,19 +11,23 @@ from __future__ import annotations
 import importlib
 import os
 
-_SPINS = "GOMP_SPINCOUNT"
-_FEW = "1000"  # some microseconds: the gap between two loops of one tree
+_WAITING = {
+    "GOMP_SPINCOUNT": "1000",  # some microseconds: the gap between two loops of one tree
+    "KMP_BLOCKTIME": "0",
+}
 
 
 def _load() -> None:
-    if _SPINS in os.environ or "OMP_WAIT_POLICY" in os.environ:
+    if "OMP_WAIT_POLICY" in os.environ:
         importlib.import_module("polyleaf._core")
         return
-    os.environ[_SPINS] = _FEW
+    ours = {name: value for name, value in _WAITING.items() if name not in os.environ}
+    os.environ.update(ours)
     try:
-        importlib.import_module("polyleaf._core")
+        importlib.import_module("polyleaf._core").max_threads()
     finally:
-        del os.environ[_SPINS]  # it is nobody else's business
+        for name in ours:
+            del os.environ[name]  # it is nobody else's business
 
 
 _load()

@@ -59,7 +59,7 @@ CORE_ROOMS = (
     "explain",
     "bindings",
 )
-TEST_ROOMS = {*PYTHON_ROOMS, "rules", "kernels", "table", "house", "fuzz"}
+TEST_ROOMS = {*PYTHON_ROOMS, "rules", "kernels", "table", "house", "fuzz", "smoke"}
 # What tests of several rooms share.
 SHARED_BY_TESTS = {
     "conftest.py",
@@ -165,7 +165,7 @@ def test_the_map_lists_every_room() -> None:
     }
     rooms |= {f"src/polyleaf/{path.name}" for path in PACKAGE.glob("*.py") if path.name[0] != "_"}
     rooms |= {f"core/{path.name}" for path in CORE.iterdir()}
-    rooms |= {"tests/oracle.py", "tests/problems.py", "tests/pairs.py", "tests/house", "tests/fuzz"}
+    rooms |= {f"tests/{name}" for name in ("oracle.py", "problems.py", "pairs.py", "house", "fuzz", "smoke")}
     assert listed >= rooms, f"not on the map: {sorted(rooms - listed)}"
     for place in listed:
         assert (ROOT / place).exists(), f"{place} is on the map, but not there"
