@@ -2,7 +2,9 @@
 
 from polyleaf import _load_core as _load_core  # isort: skip  # before anything else imports the core
 import logging
+from importlib import import_module
 from importlib.metadata import version
+from types import ModuleType
 
 from polyleaf.data.binned_table import BinnedTable, load_binned
 from polyleaf.estimators.classifier import PolyleafClassifier
@@ -40,3 +42,16 @@ __all__ = [
     "load_model",
     "tune",
 ]
+
+# Modules for users, which are there after `import polyleaf`, and loaded when they are asked for.
+_MODULES = ("callbacks", "dask", "export", "metrics", "mlflow", "plots", "portable")
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _MODULES:
+        return import_module(f"polyleaf.{name}")
+    raise AttributeError(f"module 'polyleaf' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
