@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -313,7 +316,7 @@ def test_one_feature(ml_opset: int) -> None:
     assert_same(regressor().fit(X[:, :1], SCORE), X[:, :1], raw_error=1e-6, error=1e-6, ml_opset=ml_opset)
 
 
-def test_a_loaded_model(tmp_path: Any) -> None:
+def test_a_loaded_model(tmp_path: Path) -> None:
     model = classifier().fit(X, WORDS)
     model.save_model(tmp_path / "model")
     assert exported(load_model(tmp_path / "model")) == exported(model)
@@ -416,6 +419,32 @@ def test_memory_of_gathered_leaves_is_bounded(kind: str) -> None:
     assert sum(trees) == model.n_estimators_
     assert len(gathers) == len(trees)
     assert max(trees) * model.n_outputs_ <= max(1024, 4 * model.n_outputs_)
+
+
+RUN_AND_MEASURE = """
+import resource, sys
+import numpy, onnxruntime
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = 1
+session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
+rows = numpy.random.default_rng(0).normal(size=(2000, 6))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+session.run(None, {"X": rows})
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in other units elsewhere")
+def test_memory_does_not_grow_with_the_trees(tmp_path: Path) -> None:
+    """onnxruntime adds what it took of some trees before it takes the next; all at once would be 400 MB."""
+    model = regressor(n_estimators=25, max_leaves=8).fit(X, Y @ np.tile(WIDE, 5))
+    for _ in range(3):
+        model._forest = model._forest.followed_by(model._forest)
+    model.best_iteration_ = 199
+    (tmp_path / "model.onnx").write_bytes(exported(model))
+    command = [sys.executable, "-c", RUN_AND_MEASURE, str(tmp_path / "model.onnx")]
+    kilobytes = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert kilobytes < 150_000
 
 
 @pytest.mark.parametrize("kind", ["one number", "sparse leaves", "quantiles", "classes", "labels"])

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
-from polyleaf.export import onnx_file, to_onnx
+from polyleaf.export import onnx_graph, to_onnx
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 pytestmark = pytest.mark.cpu_only("an export does not depend on the device")
@@ -125,9 +125,14 @@ def test_options(
     assert not list(tmp_path.iterdir())
 
 
-def test_more_than_a_file_holds(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_file, "_LARGEST_FILE", 1000)
-    with pytest.raises(ValueError, match=r"a file of ONNX holds at most 2 GB.*model\[:100\]"):
+@pytest.mark.parametrize("most", [10, 2000])
+def test_more_than_a_file_holds(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Seen by the values of the leaves alone, or when all of it is there."""
+    assert 10 < model._forest.values.nbytes < 2000
+    monkeypatch.setattr(onnx_graph, "_LARGEST_FILE", most)
+    with pytest.raises(ValueError, match=r"a file of ONNX holds at most .* GB.*model\[:100\]"):
         to_onnx(model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 

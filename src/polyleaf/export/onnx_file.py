@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from polyleaf.export.exported_file import checked_destination, write_export
-from polyleaf.export.onnx_graph import Names, OnnxGraph, onnx_package
+from polyleaf.export.onnx_graph import Names, OnnxGraph, onnx_package, refuse_size
 from polyleaf.export.onnx_inputs import add_inputs, has_text, input_wishes
 from polyleaf.export.onnx_outputs import GroupValues, OnnxOutput, planned_outputs
 from polyleaf.export.onnx_pairs import OnnxPairs, refuse_for_pairs
@@ -24,8 +24,6 @@ from polyleaf.params.wording import shown
 _OLDEST_OPSET = 16
 _OPSET = 17
 _ML_OPSETS = (5, 3)
-# What protobuf, the format of the file, can hold.
-_LARGEST_FILE = 2**31 - 1
 
 
 def to_onnx(
@@ -102,7 +100,8 @@ def to_onnx(
     for name, value in (("as_matrix", as_matrix), ("raw_scores", raw_scores), ("leaves", leaves)):
         Boolean().check(name, value)
     destination = checked_destination(path, "the ONNX file")
-    _refuse_too_large(served)
+    # Before tables of that size are made; all of it is known at the end.
+    refuse_size(served.forest.values.nbytes)
     if ml_opset == 3:
         refuse_for_pairs(served)
     if input_type == "float32":
@@ -161,18 +160,6 @@ def _notes(
         "inputs": columns if has_text(served) else {inputs[0]: features},
         "outputs": {name: list(one.columns) for one, name in zip(planned, outputs, strict=False)},
     }
-
-
-def _refuse_too_large(served: ServedModel) -> None:
-    """Raise ValueError where the tables alone fill a file."""
-    forest = served.forest
-    per_value = 12 if served.has_sparse_leaves else 4
-    size = per_value * len(forest.values) + 12 * len(forest.left)
-    if size > _LARGEST_FILE:
-        raise ValueError(
-            f"the trees take at least {size / 2**30:.1f} GB, but a file of ONNX holds at most 2 GB. Export "
-            "fewer rounds (model[:100]), or train smaller trees."
-        )
 
 
 def _refuse_beyond_float32(served: ServedModel) -> None:

@@ -12,6 +12,8 @@ import numpy as np
 from polyleaf.data.inputs import Array
 
 ML_DOMAIN = "ai.onnx.ml"
+# What protobuf, the format of the file, can hold.
+_LARGEST_FILE = 2**31 - 1
 # What tensors of the graph hold.
 ELEMENTS = {
     "float32": "FLOAT",
@@ -42,6 +44,15 @@ def clean_name(name: str) -> str:
     """Return a name as ONNX asks for it: letters, digits and "_", and no digit first."""
     cleaned = re.sub("[^0-9A-Za-z_]", "_", name)
     return cleaned if re.match("[A-Za-z_]", cleaned) else f"_{cleaned}"
+
+
+def refuse_size(size: int) -> None:
+    """Raise ValueError for more bytes than a file of ONNX can have."""
+    if size > _LARGEST_FILE:
+        raise ValueError(
+            f"the trees take {size / 1e9:.1f} GB, but a file of ONNX holds at most "
+            f"{_LARGEST_FILE / 1e9:.1f} GB. Export fewer rounds (model[:100]), or train smaller trees."
+        )
 
 
 class Names:
@@ -153,6 +164,7 @@ class OnnxGraph:
             producer_version=version,
         )
         helper.set_model_props(model, notes)
+        refuse_size(model.ByteSize())
         self._onnx.checker.check_model(model)
         content: bytes = model.SerializeToString()
         return content
