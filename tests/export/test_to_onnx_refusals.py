@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -115,6 +116,7 @@ def test_a_disk_that_fails_leaves_the_old_file(
         ({"names": {"Z": "a"}}, ValueError, "names has 'Z', but the inputs and outputs are 'X', 'targets'"),
         ({"names": {"X": ""}}, ValueError, "text that is not empty; got '' for 'X'"),
         ({"names": {"X": "a", "targets": "a"}}, ValueError, "two things the same: 'a', 'a'"),
+        ({"names": {3: "a"}}, ValueError, "names has 3, but"),
     ],
 )
 def test_options(
@@ -144,6 +146,20 @@ def test_integers_that_onnx_does_not_have(tmp_path: Path) -> None:
     column = np.where(X[:, 0] > 0, 2**53 + 1, 2**53)[:, np.newaxis]
     model = PolyleafRegressor(categorical_features=[0], **COMMON).fit(column, X[:, 0])
     with pytest.raises(ValueError, match=f"column 0 has the category {2**53 + 1}, which float64"):
+        to_onnx(model, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_names_for_one_column(tmp_path: Path) -> None:
+    y = pd.DataFrame(X[:, :2], columns=["a b", "c"])
+    model = PolyleafRegressor(**COMMON).fit(X, y)
+    with pytest.raises(ValueError, match="names has two names for 'a_b': 'u', 'v'"):
+        to_onnx(model, tmp_path / "model.onnx", names={"a b": "u", "a_b": "v"})
+
+
+def test_text_that_is_none(tmp_path: Path) -> None:
+    model = PolyleafClassifier(**COMMON).fit(X, np.where(X[:, 0] > 0, "a", "\udc80"))
+    with pytest.raises(ValueError, match="is no valid text: UTF-8"):
         to_onnx(model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 

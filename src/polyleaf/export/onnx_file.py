@@ -60,8 +60,8 @@ def to_onnx(
         Version of ``ai.onnx.ml``. 5 has the operator TreeEnsemble (onnxruntime 1.20 and later). 3 is for
         older programs: its TreeEnsembleRegressor returns float32, and has no sets of categories.
     names : mapping of str to str, default=None
-        Other names of inputs and outputs, by those that they would have had: ``{"X": "features"}``. Columns
-        are also known by their names in polyleaf.
+        Other names of inputs and outputs: ``{"X": "features"}``. The keys are the names that columns have in
+        polyleaf, or those that the file would have had. The names given are taken as they are.
     as_matrix : bool, default=False
         Whether the targets of a regressor are one output also where they have names.
     raw_scores : bool, default=False
@@ -134,15 +134,24 @@ def _given_names(wishes: Sequence[str], names: Mapping[str, str] | None) -> list
     asked = {} if names is None else names
     if not isinstance(asked, Mapping):
         raise TypeError(f"names must be a mapping of names to names; got {shown(names)}.")
+    made = Names()
+    usual = [made.new(wish) for wish in wishes]
+    chosen: dict[int, str] = {}
     for old, new in asked.items():
-        if old not in wishes:
-            raise ValueError(f"names has {shown(old)}, but the inputs and outputs are {_listed(wishes)}.")
+        places = [place for place, wish in enumerate(wishes) if wish == old]
+        if len(places) != 1:
+            places = [place for place, name in enumerate(usual) if name == old]
+        if not places:
+            raise ValueError(f"names has {shown(old)}, but the inputs and outputs are {_listed(usual)}.")
         if not isinstance(new, str) or not new:
             raise ValueError(f"names must hold text that is not empty; got {shown(new)} for {shown(old)}.")
+        if places[0] in chosen:
+            raise ValueError(f"names has two names for {usual[places[0]]!r}: {chosen[places[0]]!r}, {new!r}.")
+        chosen[places[0]] = new
     if len(set(asked.values())) < len(asked):
         raise ValueError(f"names would call two things the same: {_listed(list(asked.values()))}.")
     free = Names(asked.values())
-    return [asked[wish] if wish in asked else free.new(wish) for wish in wishes]
+    return [chosen[place] if place in chosen else free.new(wish) for place, wish in enumerate(wishes)]
 
 
 def _listed(names: Sequence[str]) -> str:

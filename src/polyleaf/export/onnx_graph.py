@@ -66,14 +66,16 @@ class Names:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
+        self._last: dict[str, int] = {}
 
     def new(self, wish: str) -> str:
         """Return this name, cleaned; with a number behind it where it is taken."""
         name = first = clean_name(wish)
-        number = 2
+        number = self._last.get(first, 1)
         while name in self._taken:
-            name = f"{first}_{number}"
             number += 1
+            name = f"{first}_{number}"
+        self._last[first] = number
         self._taken.add(name)
         return name
 
@@ -113,7 +115,7 @@ class OnnxGraph:
     def tensor(self, values: Any, name: str) -> Any:
         """Return an array, or a list of texts, as nodes take it."""
         if isinstance(values, list):
-            texts = [text.encode() for text in values]
+            texts = [_encoded(text) for text in values]
             return self._onnx.helper.make_tensor(name, self._onnx.TensorProto.STRING, [len(texts)], texts)
         return self._onnx.numpy_helper.from_array(np.ascontiguousarray(values), name)
 
@@ -177,6 +179,15 @@ class OnnxGraph:
 
     def _described(self, name: str, element: str, shape: list[Any]) -> Any:
         return self._onnx.helper.make_tensor_value_info(name, self._element(element), shape)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{text!r:.80} is no valid text: UTF-8, which is what ONNX has, cannot hold it."
+        ) from None
 
 
 def scalar(number: float) -> Array:
