@@ -109,6 +109,8 @@ def test_a_disk_that_fails_leaves_the_old_file(
         ({"opset": 1000}, ValueError, "opset"),
         ({"opset": "17"}, TypeError, "opset"),
         ({"ml_opset": 4}, ValueError, "ml_opset must be 5 or 3; got 4"),
+        ({"ml_opset": 2}, ValueError, r"ml_opset must be int in \[3, 5\]"),
+        ({"ml_opset": 5.0}, TypeError, "ml_opset"),
         ({"leaves": 1}, TypeError, "leaves must be bool"),
         ({"raw_scores": "yes"}, TypeError, "raw_scores must be bool"),
         ({"as_matrix": None}, TypeError, "as_matrix must be bool"),

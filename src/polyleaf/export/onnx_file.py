@@ -65,7 +65,8 @@ def to_onnx(
     as_matrix : bool, default=False
         Whether the targets of a regressor are one output also where they have names.
     raw_scores : bool, default=False
-        Whether there is an output "raw_scores", too, of shape (rows, outputs): what predictions are made of.
+        Whether there is an output "raw_scores", too, of shape (rows, outputs): what predictions are made of,
+        in the order of y.
     leaves : bool, default=False
         Whether there is an output "leaves", too, of shape (rows, trees): what ``apply`` returns, as int64.
 
@@ -95,7 +96,8 @@ def to_onnx(
     """
     served = served_model(model)
     Choice(("float64", "float32")).check("input_type", input_type)
-    if ml_opset not in _ML_OPSETS or isinstance(ml_opset, bool):
+    Integer(min(_ML_OPSETS), max(_ML_OPSETS)).check("ml_opset", ml_opset)
+    if ml_opset not in _ML_OPSETS:
         raise ValueError(f"ml_opset must be 5 or 3; got {shown(ml_opset)}.")
     for name, value in (("as_matrix", as_matrix), ("raw_scores", raw_scores), ("leaves", leaves)):
         Boolean().check(name, value)
@@ -109,7 +111,7 @@ def to_onnx(
     Integer(_OLDEST_OPSET, onnx_package().defs.onnx_opset_version()).check("opset", opset)
     planned = planned_outputs(served, input_type, as_matrix)
     wishes = input_wishes(served)
-    extra = ["raw_scores"] * raw_scores + ["leaves"] * leaves
+    extra = [name for name, asked in (("raw_scores", raw_scores), ("leaves", leaves)) if asked]
     given = _given_names([*wishes, *(one.wish for one in planned), *extra], names)
     inputs, outputs = given[: len(wishes)], given[len(wishes) :]
 
@@ -121,11 +123,12 @@ def to_onnx(
     for one, name in zip(planned, outputs, strict=False):
         graph.output(one.value(values), name, one.element, one.width)
     if raw_scores:
-        graph.output(values.number(raw), outputs[len(planned)], input_type, served.forest.n_outputs)
+        ordered = graph.node("Gather", [raw, graph.constant(served.raw_places(), "order_of_y")], axis=1)
+        graph.output(values.number(ordered), outputs[len(planned)], input_type, served.forest.n_outputs)
     if leaves:
         graph.output(trees.leaf_nodes(), outputs[-1], "int64", served.forest.n_trees)
     notes = _notes(served, inputs, planned, outputs)
-    content = graph.finished(opset, ml_opset, version("polyleaf"), {"polyleaf": json.dumps(notes)})
+    content = graph.finished(int(opset), int(ml_opset), version("polyleaf"), {"polyleaf": json.dumps(notes)})
     write_export(destination, content)
 
 
