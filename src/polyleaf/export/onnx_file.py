@@ -57,8 +57,9 @@ def to_onnx(
     opset : int, default=17
         Version of ONNX's own operators, at least 16 and at most what the installed package onnx has.
     ml_opset : {5, 3}, default=5
-        Version of ``ai.onnx.ml``. 5 has the operator TreeEnsemble (onnxruntime 1.21 and later). 3 is for
-        older programs: its TreeEnsembleRegressor returns float32, and has no sets of categories.
+        Version of ``ai.onnx.ml``. 5 has the operator TreeEnsemble (onnxruntime 1.21 and later; its sets of
+        categories are right from 1.24 on). 3 is for older programs: its TreeEnsembleRegressor returns
+        float32, and has no sets of categories.
     names : mapping of str to str, default=None
         Other names of inputs and outputs: ``{"X": "features"}``. The keys are the names that columns have in
         polyleaf, or those that the file would have had. The names given are taken as they are.
