@@ -1,7 +1,7 @@
 """Exported models run by onnxruntime, beside polyleaf itself: single rows and batches, one thread each.
 
     python benchmarks/export.py --out benchmarks/export.md
-    python benchmarks/export.py --outputs 10 --rows 1000
+    python benchmarks/export.py --outputs 10 --batches 1 1000
 
 A model is trained on generated targets and exported with both operators of trees that ONNX has. All of them
 get the same rows of float64; the repeats go round all forms. What they say must agree.
@@ -51,7 +51,8 @@ def measure(n_outputs: int, options: argparse.Namespace) -> list[str]:
     """Return the section on so many outputs."""
     from polyleaf import PolyleafRegressor
 
-    make = synthetic("targets", options.training_rows, options.features, n_outputs, test_rows=options.rows)
+    n_rows = max(1000, *options.batches)
+    make = synthetic("targets", options.training_rows, options.features, n_outputs, test_rows=n_rows)
     split = make(Path())
     rows = np.ascontiguousarray(split.X_test, dtype=np.float64)
     log(f"{n_outputs} outputs: training")
@@ -65,24 +66,24 @@ def measure(n_outputs: int, options: argparse.Namespace) -> list[str]:
     for name, ml_opset in FORMS.items():
         predict[name], size[name] = (model.predict, 0) if ml_opset is None else exported(model, ml_opset)
         np.testing.assert_allclose(predict[name](rows), model.predict(rows), rtol=1e-6, atol=1e-9)
-    times: dict[tuple[str, bool], list[float]] = {(name, one): [] for name in FORMS for one in (True, False)}
+    times: dict[tuple[str, int], list[float]] = {(name, n): [] for name in FORMS for n in options.batches}
     for _ in range(options.repeats):
-        for name in FORMS:
-            start = perf_counter()
-            predict[name](rows)
-            times[name, False].append((perf_counter() - start) / len(rows))
-            start = perf_counter()
-            for i in range(options.single_rows):
-                predict[name](rows[i : i + 1])
-            times[name, True].append((perf_counter() - start) / options.single_rows)
+        for n in options.batches:
+            parts = [rows[begin : begin + n] for begin in range(0, len(rows) - n + 1, n)][: options.calls]
+            for name in FORMS:
+                start = perf_counter()
+                for part in parts:
+                    predict[name](part)
+                times[name, n].append((perf_counter() - start) / (n * len(parts)))
     lines = [f"## {n_outputs} outputs", ""]
-    lines.append(table_row(["form", "one row, us", "x", f"{len(rows):,} rows, us / row", "x", "file, MB"]))
-    lines.append(table_row(["---", "---:", "---:", "---:", "---:", "---:"]))
+    heads = [head for n in options.batches for head in (f"{n:,} row{'s' * (n > 1)}", "x")]
+    lines.append(table_row(["form", *heads, "file, MB"]))
+    lines.append(table_row(["---", *["---:"] * len(heads), "---:"]))
     for name in FORMS:
         cells = [name]
-        for one in (True, False):
-            took = median(times[name, one])
-            cells += [f"{1e6 * took:.3g}", ratio(took, median(times["polyleaf", one]))]
+        for n in options.batches:
+            took = median(times[name, n])
+            cells += [f"{1e6 * took:.3g}", ratio(took, median(times["polyleaf", n]))]
         lines.append(table_row([*cells, f"{size[name] / 1e6:.2f}" if size[name] else "-"]))
         log(lines[-1])
     return lines
@@ -95,8 +96,8 @@ def main() -> None:
         "",
         *describe_run(["onnx", "onnxruntime"]),
         f"- {options.training_rows:,} x {options.features} targets, {options.rounds} rounds, depth 6; one "
-        f"thread each, median of {options.repeats}; one row: the mean of {options.single_rows} calls",
-        "- x: time / that of polyleaf",
+        f"thread each, median of {options.repeats} times up to {options.calls} calls",
+        "- Microseconds of a row, in calls with so many rows; x: time / that of polyleaf",
     ]
     for n_outputs in options.outputs:
         lines += ["", *measure(n_outputs, options)]
@@ -110,16 +111,14 @@ def parse_arguments() -> argparse.Namespace:
     add("--outputs", nargs="+", type=positive, default=[1, 10, 100], help="targets (1 10 100)")
     add("--training-rows", type=positive, default=10_000, help="rows of the training (10000)")
     add("--features", type=positive, default=50, help="columns, at least 21 (50)")
-    add("--rows", type=positive, default=10_000, help="rows of a batch (10000)")
-    add("--single-rows", type=positive, default=1000, help="calls with one row (1000)")
+    add("--batches", nargs="+", type=positive, default=[1, 100, 10_000], help="rows of a call (1 100 10000)")
+    add("--calls", type=positive, default=500, help="of each measurement at most (500)")
     add("--rounds", type=positive, default=100, help="of the model (100)")
     add("--repeats", type=positive, default=5, help="of each measurement (5)")
     add("--out", type=Path, default=None, help="also write the Markdown to this file")
     options = parser.parse_args()
     if options.features < 21:
         parser.error(f"--features {options.features}: the targets hang on 21 columns")
-    if options.single_rows > options.rows:
-        parser.error(f"--single-rows {options.single_rows} is more than --rows {options.rows}")
     return options
 
 

@@ -155,6 +155,7 @@ def test_mixed_by_hand() -> None:
     ours, shares = model.predict(X[:50]), model.predict_proba(X[:50])
     assert list(served.columns) == list(ours)
     raw = model._raw(X[:50], None)
+    np.testing.assert_array_equal(raw[:, served.raw_places()], model._coding.in_order_of_y(raw))
     assert sum(group.n_outputs for group in served.groups) == raw.shape[1]
     for group in served.groups:
         found = predicted(group, raw).reshape(50, -1)

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor
-from polyleaf.export import onnx_file, to_onnx
+from polyleaf.export import onnx_graph, to_onnx
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 pytestmark = pytest.mark.cpu_only("an export does not depend on the device")
@@ -108,6 +109,8 @@ def test_a_disk_that_fails_leaves_the_old_file(
         ({"opset": 1000}, ValueError, "opset"),
         ({"opset": "17"}, TypeError, "opset"),
         ({"ml_opset": 4}, ValueError, "ml_opset must be 5 or 3; got 4"),
+        ({"ml_opset": 2}, ValueError, r"ml_opset must be int in \[3, 5\]"),
+        ({"ml_opset": 5.0}, TypeError, "ml_opset"),
         ({"leaves": 1}, TypeError, "leaves must be bool"),
         ({"raw_scores": "yes"}, TypeError, "raw_scores must be bool"),
         ({"as_matrix": None}, TypeError, "as_matrix must be bool"),
@@ -115,6 +118,7 @@ def test_a_disk_that_fails_leaves_the_old_file(
         ({"names": {"Z": "a"}}, ValueError, "names has 'Z', but the inputs and outputs are 'X', 'targets'"),
         ({"names": {"X": ""}}, ValueError, "text that is not empty; got '' for 'X'"),
         ({"names": {"X": "a", "targets": "a"}}, ValueError, "two things the same: 'a', 'a'"),
+        ({"names": {3: "a"}}, ValueError, "names has 3, but"),
     ],
 )
 def test_options(
@@ -125,9 +129,14 @@ def test_options(
     assert not list(tmp_path.iterdir())
 
 
-def test_more_than_a_file_holds(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_file, "_LARGEST_FILE", 1000)
-    with pytest.raises(ValueError, match=r"a file of ONNX holds at most 2 GB.*model\[:100\]"):
+@pytest.mark.parametrize("most", [10, 2000])
+def test_more_than_a_file_holds(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Seen by the values of the leaves alone, or when all of it is there."""
+    assert 10 < model._forest.values.nbytes < 2000
+    monkeypatch.setattr(onnx_graph, "_LARGEST_FILE", most)
+    with pytest.raises(ValueError, match=r"a file of ONNX holds at most .* GB.*model\[:100\]"):
         to_onnx(model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
@@ -139,6 +148,20 @@ def test_integers_that_onnx_does_not_have(tmp_path: Path) -> None:
     column = np.where(X[:, 0] > 0, 2**53 + 1, 2**53)[:, np.newaxis]
     model = PolyleafRegressor(categorical_features=[0], **COMMON).fit(column, X[:, 0])
     with pytest.raises(ValueError, match=f"column 0 has the category {2**53 + 1}, which float64"):
+        to_onnx(model, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_names_for_one_column(tmp_path: Path) -> None:
+    y = pd.DataFrame(X[:, :2], columns=["a b", "c"])
+    model = PolyleafRegressor(**COMMON).fit(X, y)
+    with pytest.raises(ValueError, match="names has two names for 'a_b': 'u', 'v'"):
+        to_onnx(model, tmp_path / "model.onnx", names={"a b": "u", "a_b": "v"})
+
+
+def test_text_that_is_none(tmp_path: Path) -> None:
+    model = PolyleafClassifier(**COMMON).fit(X, np.where(X[:, 0] > 0, "a", "\udc80"))
+    with pytest.raises(ValueError, match="is no valid text: UTF-8"):
         to_onnx(model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from polyleaf.export.exported_file import checked_destination, write_export
-from polyleaf.export.onnx_graph import Names, OnnxGraph, onnx_package
+from polyleaf.export.onnx_graph import Names, OnnxGraph, onnx_package, refuse_size
 from polyleaf.export.onnx_inputs import add_inputs, has_text, input_wishes
 from polyleaf.export.onnx_outputs import GroupValues, OnnxOutput, planned_outputs
 from polyleaf.export.onnx_pairs import OnnxPairs, refuse_for_pairs
@@ -24,8 +24,6 @@ from polyleaf.params.wording import shown
 _OLDEST_OPSET = 16
 _OPSET = 17
 _ML_OPSETS = (5, 3)
-# What protobuf, the format of the file, can hold.
-_LARGEST_FILE = 2**31 - 1
 
 
 def to_onnx(
@@ -59,15 +57,17 @@ def to_onnx(
     opset : int, default=17
         Version of ONNX's own operators, at least 16 and at most what the installed package onnx has.
     ml_opset : {5, 3}, default=5
-        Version of ``ai.onnx.ml``. 5 has the operator TreeEnsemble (onnxruntime 1.20 and later). 3 is for
-        older programs: its TreeEnsembleRegressor returns float32, and has no sets of categories.
+        Version of ``ai.onnx.ml``. 5 has the operator TreeEnsemble (onnxruntime 1.21 and later; its sets of
+        categories are right from 1.24 on). 3 is for older programs: its TreeEnsembleRegressor returns
+        float32, and has no sets of categories.
     names : mapping of str to str, default=None
-        Other names of inputs and outputs, by those that they would have had: ``{"X": "features"}``. Columns
-        are also known by their names in polyleaf.
+        Other names of inputs and outputs: ``{"X": "features"}``. The keys are the names that columns have in
+        polyleaf, or those that the file would have had. The names given are taken as they are.
     as_matrix : bool, default=False
         Whether the targets of a regressor are one output also where they have names.
     raw_scores : bool, default=False
-        Whether there is an output "raw_scores", too, of shape (rows, outputs): what predictions are made of.
+        Whether there is an output "raw_scores", too, of shape (rows, outputs): what predictions are made of,
+        in the order of y.
     leaves : bool, default=False
         Whether there is an output "leaves", too, of shape (rows, trees): what ``apply`` returns, as int64.
 
@@ -97,12 +97,14 @@ def to_onnx(
     """
     served = served_model(model)
     Choice(("float64", "float32")).check("input_type", input_type)
-    if ml_opset not in _ML_OPSETS or isinstance(ml_opset, bool):
+    Integer(min(_ML_OPSETS), max(_ML_OPSETS)).check("ml_opset", ml_opset)
+    if ml_opset not in _ML_OPSETS:
         raise ValueError(f"ml_opset must be 5 or 3; got {shown(ml_opset)}.")
     for name, value in (("as_matrix", as_matrix), ("raw_scores", raw_scores), ("leaves", leaves)):
         Boolean().check(name, value)
     destination = checked_destination(path, "the ONNX file")
-    _refuse_too_large(served)
+    # Before tables of that size are made; all of it is known at the end.
+    refuse_size(served.forest.values.nbytes)
     if ml_opset == 3:
         refuse_for_pairs(served)
     if input_type == "float32":
@@ -110,7 +112,7 @@ def to_onnx(
     Integer(_OLDEST_OPSET, onnx_package().defs.onnx_opset_version()).check("opset", opset)
     planned = planned_outputs(served, input_type, as_matrix)
     wishes = input_wishes(served)
-    extra = ["raw_scores"] * raw_scores + ["leaves"] * leaves
+    extra = [name for name, asked in (("raw_scores", raw_scores), ("leaves", leaves)) if asked]
     given = _given_names([*wishes, *(one.wish for one in planned), *extra], names)
     inputs, outputs = given[: len(wishes)], given[len(wishes) :]
 
@@ -122,11 +124,12 @@ def to_onnx(
     for one, name in zip(planned, outputs, strict=False):
         graph.output(one.value(values), name, one.element, one.width)
     if raw_scores:
-        graph.output(values.number(raw), outputs[len(planned)], input_type, served.forest.n_outputs)
+        ordered = graph.node("Gather", [raw, graph.constant(served.raw_places(), "order_of_y")], axis=1)
+        graph.output(values.number(ordered), outputs[len(planned)], input_type, served.forest.n_outputs)
     if leaves:
         graph.output(trees.leaf_nodes(), outputs[-1], "int64", served.forest.n_trees)
     notes = _notes(served, inputs, planned, outputs)
-    content = graph.finished(opset, ml_opset, version("polyleaf"), {"polyleaf": json.dumps(notes)})
+    content = graph.finished(int(opset), int(ml_opset), version("polyleaf"), {"polyleaf": json.dumps(notes)})
     write_export(destination, content)
 
 
@@ -135,15 +138,24 @@ def _given_names(wishes: Sequence[str], names: Mapping[str, str] | None) -> list
     asked = {} if names is None else names
     if not isinstance(asked, Mapping):
         raise TypeError(f"names must be a mapping of names to names; got {shown(names)}.")
+    made = Names()
+    usual = [made.new(wish) for wish in wishes]
+    chosen: dict[int, str] = {}
     for old, new in asked.items():
-        if old not in wishes:
-            raise ValueError(f"names has {shown(old)}, but the inputs and outputs are {_listed(wishes)}.")
+        places = [place for place, wish in enumerate(wishes) if wish == old]
+        if len(places) != 1:
+            places = [place for place, name in enumerate(usual) if name == old]
+        if not places:
+            raise ValueError(f"names has {shown(old)}, but the inputs and outputs are {_listed(usual)}.")
         if not isinstance(new, str) or not new:
             raise ValueError(f"names must hold text that is not empty; got {shown(new)} for {shown(old)}.")
+        if places[0] in chosen:
+            raise ValueError(f"names has two names for {usual[places[0]]!r}: {chosen[places[0]]!r}, {new!r}.")
+        chosen[places[0]] = new
     if len(set(asked.values())) < len(asked):
         raise ValueError(f"names would call two things the same: {_listed(list(asked.values()))}.")
     free = Names(asked.values())
-    return [asked[wish] if wish in asked else free.new(wish) for wish in wishes]
+    return [chosen[place] if place in chosen else free.new(wish) for place, wish in enumerate(wishes)]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -161,18 +173,6 @@ def _notes(
         "inputs": columns if has_text(served) else {inputs[0]: features},
         "outputs": {name: list(one.columns) for one, name in zip(planned, outputs, strict=False)},
     }
-
-
-def _refuse_too_large(served: ServedModel) -> None:
-    """Raise ValueError where the tables alone fill a file."""
-    forest = served.forest
-    per_value = 12 if served.has_sparse_leaves else 4
-    size = per_value * len(forest.values) + 12 * len(forest.left)
-    if size > _LARGEST_FILE:
-        raise ValueError(
-            f"the trees take at least {size / 2**30:.1f} GB, but a file of ONNX holds at most 2 GB. Export "
-            "fewer rounds (model[:100]), or train smaller trees."
-        )
 
 
 def _refuse_beyond_float32(served: ServedModel) -> None:

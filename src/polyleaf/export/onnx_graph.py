@@ -12,6 +12,8 @@ import numpy as np
 from polyleaf.data.inputs import Array
 
 ML_DOMAIN = "ai.onnx.ml"
+# What protobuf, the format of the file, can hold.
+_LARGEST_FILE = 2**31 - 1
 # What tensors of the graph hold.
 ELEMENTS = {
     "float32": "FLOAT",
@@ -44,6 +46,15 @@ def clean_name(name: str) -> str:
     return cleaned if re.match("[A-Za-z_]", cleaned) else f"_{cleaned}"
 
 
+def refuse_size(size: int) -> None:
+    """Raise ValueError for more bytes than a file of ONNX can have."""
+    if size > _LARGEST_FILE:
+        raise ValueError(
+            f"the trees take {size / 1e9:.1f} GB, but a file of ONNX holds at most "
+            f"{_LARGEST_FILE / 1e9:.1f} GB. Export fewer rounds (model[:100]), or train smaller trees."
+        )
+
+
 class Names:
     """Names that are given once.
 
@@ -55,14 +66,16 @@ class Names:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
+        self._last: dict[str, int] = {}
 
     def new(self, wish: str) -> str:
         """Return this name, cleaned; with a number behind it where it is taken."""
         name = first = clean_name(wish)
-        number = 2
+        number = self._last.get(first, 1)
         while name in self._taken:
-            name = f"{first}_{number}"
             number += 1
+            name = f"{first}_{number}"
+        self._last[first] = number
         self._taken.add(name)
         return name
 
@@ -102,7 +115,7 @@ class OnnxGraph:
     def tensor(self, values: Any, name: str) -> Any:
         """Return an array, or a list of texts, as nodes take it."""
         if isinstance(values, list):
-            texts = [text.encode() for text in values]
+            texts = [_encoded(text) for text in values]
             return self._onnx.helper.make_tensor(name, self._onnx.TensorProto.STRING, [len(texts)], texts)
         return self._onnx.numpy_helper.from_array(np.ascontiguousarray(values), name)
 
@@ -153,6 +166,7 @@ class OnnxGraph:
             producer_version=version,
         )
         helper.set_model_props(model, notes)
+        refuse_size(model.ByteSize())
         self._onnx.checker.check_model(model)
         content: bytes = model.SerializeToString()
         return content
@@ -165,6 +179,15 @@ class OnnxGraph:
 
     def _described(self, name: str, element: str, shape: list[Any]) -> Any:
         return self._onnx.helper.make_tensor_value_info(name, self._element(element), shape)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{text!r:.80} is no valid text: UTF-8, which is what ONNX has, cannot hold it."
+        ) from None
 
 
 def scalar(number: float) -> Array:

@@ -11,9 +11,10 @@ a leaf. So there are three ways to the sums, all of them float64:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from polyleaf.export.onnx_inputs import FIRST_CODE, OnnxFeatures
 from polyleaf.export.served_model import ServedModel
 
 Integers = npt.NDArray[np.int64]
+Taken = TypeVar("Taken", bound=tuple[str, ...])
 
 # Modes of nodes, and what adds up leaves.
 _AT_MOST, _IS_MEMBER = 0, 6
@@ -82,11 +84,15 @@ class OnnxTrees:
         places = forest.value_begin[self._leaves][:, np.newaxis] + np.arange(forest.n_outputs)
         values = graph.constant(forest.values[places], "leaf_values")
         trees = graph.constant(np.array([1]), "trees")
-        scores = base
-        for leaves, _ in self._numbers_of_leaves(forest.n_outputs):
-            taken = graph.cast(graph.node("Gather", [values, leaves]), "float64")
-            scores = graph.node("Add", [scores, graph.node("ReduceSum", [taken, trees], keepdims=0)])
-        return scores
+
+        def taken(leaves: str, _: int) -> tuple[str]:
+            of_trees = graph.cast(graph.node("Gather", [values, leaves]), "float64")
+            return (graph.node("ReduceSum", [of_trees, trees], keepdims=0),)
+
+        def added(scores: str, values: tuple[str]) -> str:
+            return graph.node("Add", [scores, *values])
+
+        return _one_ahead(base, self._numbers_of_leaves(forest.n_outputs), taken, added)
 
     def _scattered_sums(self, base: str) -> str:
         """Return the sums of values that say which output they are for."""
@@ -95,15 +101,19 @@ class OnnxTrees:
         width = values.shape[1]
         value_table = graph.constant(values, "leaf_values")
         output_table = graph.constant(np.maximum(outputs, 0), "leaf_outputs")
-        scores = self._of_all_rows(base)
-        # Scores are copied each time: as many values at a time as there are scores.
-        for leaves, n_trees in self._numbers_of_leaves(width, max(_TOGETHER, forest.n_outputs)):
+
+        def taken(leaves: str, n_trees: int) -> tuple[str, str]:
             shape = graph.constant(np.array([0, n_trees * width]), "shape")
-            taken = graph.cast(graph.node("Gather", [value_table, leaves]), "float64")
-            added = graph.node("Reshape", [taken, shape])
             places = graph.node("Reshape", [graph.node("Gather", [output_table, leaves]), shape])
-            scores = graph.node("ScatterElements", [scores, places, added], axis=1, reduction="add")
-        return scores
+            of_trees = graph.cast(graph.node("Gather", [value_table, leaves]), "float64")
+            return places, graph.node("Reshape", [of_trees, shape])
+
+        def added(scores: str, values: tuple[str, str]) -> str:
+            return graph.node("ScatterElements", [scores, *values], axis=1, reduction="add")
+
+        # Scores are copied each time: as many values at a time as there are scores.
+        parts = self._numbers_of_leaves(width, max(_TOGETHER, forest.n_outputs))
+        return _one_ahead(self._of_all_rows(base), parts, taken, added)
 
     def _numbers_of_leaves(self, width: int, together: int = _TOGETHER) -> list[tuple[str, int]]:
         """Return the numbers of leaves, counted over all trees, and of how many trees each of them has."""
@@ -245,6 +255,27 @@ class OnnxTrees:
             ]
             structure["membership_values"] = tensor(np.concatenate(sets), "membership_values")
         return structure
+
+
+def _one_ahead(
+    scores: str,
+    parts: list[tuple[str, int]],
+    taken: Callable[[str, int], Taken],
+    added: Callable[[str, Taken], str],
+) -> str:
+    """Return the scores with the values of all parts added, which are taken one part ahead.
+
+    Of the inputs of a node, onnxruntime computes the one that was listed last first. Were that the values, it
+    would take those of all parts, and hold them, before it adds any.
+    """
+    waiting: Taken | None = None
+    for leaves, n_trees in parts:
+        values = taken(leaves, n_trees)
+        if waiting is not None:
+            scores = added(scores, waiting)
+        waiting = values
+    assert waiting is not None
+    return added(scores, waiting)
 
 
 def leaf_pairs(served: ServedModel) -> tuple[npt.NDArray[np.float32], Integers]:

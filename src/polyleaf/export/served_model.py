@@ -172,6 +172,20 @@ class ServedModel:
         above = nearest.astype(np.float64) > self.forest.threshold
         return np.where(above, np.nextafter(nearest, np.float32(-np.inf)), nearest)
 
+    def raw_places(self) -> npt.NDArray[np.int64]:
+        """Return, for each raw score in the order of y, its place among the raw scores.
+
+        The groups of a mixed model are in the order of their names, `columns` in that of y.
+        """
+        if len(self.groups) == 1:
+            return np.arange(self.forest.n_outputs)
+        of_column: dict[str, range] = {}
+        for group in self.groups:
+            width = group.n_outputs // len(group.columns)
+            for j, name in enumerate(group.columns):
+                of_column[name] = range(group.first + j * width, group.first + (j + 1) * width)
+        return np.array([place for name in self.columns for place in of_column[name]])
+
     def base_in_units(self) -> FloatArray:
         """Return what the sums of leaf values begin with."""
         return np.asarray(self.forest.base_score / self.forest.unit)
