@@ -41,7 +41,7 @@ wheel:
 	$(WHEEL)/bin/python -m build --outdir dist/unrepaired
 	mv dist/unrepaired/*.tar.gz dist
 	if test "$$(uname)" = Linux; then \
-	  PATH="$(WHEEL)/bin:$$PATH" auditwheel repair --wheel-dir dist dist/unrepaired/*.whl; \
+	  PATH="$(CURDIR)/$(WHEEL)/bin:$$PATH" auditwheel repair --wheel-dir dist dist/unrepaired/*.whl; \
 	else mv dist/unrepaired/*.whl dist; fi
 	rm -rf dist/unrepaired
 
