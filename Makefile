@@ -5,7 +5,7 @@
 # make smoke     what a wheel in dist/ must do, in an environment of its own
 # make sanitize  the tests that reach the core, with AddressSanitizer and UndefinedBehaviorSanitizer
 # make races     the same tests with ThreadSanitizer
-# make fuzz      forged model files with the same sanitizers, for FUZZ_SECONDS (3600)
+# make fuzz      forged model files with the same sanitizers, then forged models of other libraries, FUZZ_SECONDS (3600) each
 # make coverage  the lines of the core that those tests do not reach
 PYTHON ?= python3
 VENV := .venv
@@ -96,6 +96,7 @@ FUZZ_SEED ?= 0
 fuzz:
 	$(call instrumented,$(SANITIZED),POLYLEAF_SANITIZE,build/sanitize,test)
 	$(UNDER_SANITIZERS) tests/fuzz/fuzz_files.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+	$(UNDER_SANITIZERS) tests/importing/fuzz_imports.py --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 # setarch: ThreadSanitizer of older compilers does not start where addresses are spread widely at random. Nor does polars under
 # it: tests that want that library are skipped. The threads of OpenBLAS, which it knows nothing of, are left out.
