@@ -58,11 +58,17 @@ def test_paths_that_cannot_be_written(model: Any, tmp_path: Path) -> None:
         to_onnx(model, tmp_path / "nowhere" / "model.onnx")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         to_onnx(model, tmp_path)
-    for wrong in (3, None, io.StringIO()):
-        with pytest.raises(TypeError, match=r"path must be str, os\.PathLike or a file .* for bytes"):
+    for wrong in (3, None):
+        with pytest.raises(TypeError, match=r"path must be str, os\.PathLike or a binary file object; got"):
             to_onnx(model, wrong)  # type: ignore[arg-type]
-    with (tmp_path / "text").open("w") as file, pytest.raises(TypeError, match="for bytes"):
+    with pytest.raises(TypeError, match="the StringIO given is open for text"):
+        to_onnx(model, io.StringIO())  # type: ignore[arg-type]
+    with (tmp_path / "text").open("w") as file, pytest.raises(TypeError, match="text' is open for text"):
         to_onnx(model, file)  # type: ignore[arg-type]
+    with (tmp_path / "text").open("rb") as file, pytest.raises(ValueError, match="not open for writing"):
+        to_onnx(model, file)
+    with pytest.raises(ValueError, match="text' is closed"):
+        to_onnx(model, file)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
@@ -108,6 +114,7 @@ def test_a_disk_that_fails_leaves_the_old_file(
         ({"opset": 1000}, ValueError, "opset"),
         ({"opset": "17"}, TypeError, "opset"),
         ({"ml_opset": 4}, ValueError, "ml_opset must be 5 or 3; got 4"),
+        ({"ml_opset": 5.0}, TypeError, r"ml_opset must be int .*; got 5\.0"),
         ({"leaves": 1}, TypeError, "leaves must be bool"),
         ({"raw_scores": "yes"}, TypeError, "raw_scores must be bool"),
         ({"as_matrix": None}, TypeError, "as_matrix must be bool"),

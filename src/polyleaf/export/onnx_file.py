@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from polyleaf.export.onnx_outputs import GroupValues, OnnxOutput, planned_output
 from polyleaf.export.onnx_pairs import OnnxPairs, refuse_for_pairs
 from polyleaf.export.onnx_trees import OnnxTrees
 from polyleaf.export.served_model import ServedModel, served_model
+from polyleaf.files.binary_objects import WrittenTo
 from polyleaf.params.rules import Boolean, Choice, Integer
 from polyleaf.params.wording import shown
 
@@ -30,7 +30,7 @@ _LARGEST_FILE = 2**31 - 1
 
 def to_onnx(
     model: Any,
-    path: str | os.PathLike[str] | BinaryIO,
+    path: WrittenTo,
     *,
     input_type: str = "float64",
     opset: int = _OPSET,
@@ -97,7 +97,8 @@ def to_onnx(
     """
     served = served_model(model)
     Choice(("float64", "float32")).check("input_type", input_type)
-    if ml_opset not in _ML_OPSETS or isinstance(ml_opset, bool):
+    Integer(1).check("ml_opset", ml_opset)
+    if ml_opset not in _ML_OPSETS:
         raise ValueError(f"ml_opset must be 5 or 3; got {shown(ml_opset)}.")
     for name, value in (("as_matrix", as_matrix), ("raw_scores", raw_scores), ("leaves", leaves)):
         Boolean().check(name, value)
@@ -110,7 +111,7 @@ def to_onnx(
     Integer(_OLDEST_OPSET, onnx_package().defs.onnx_opset_version()).check("opset", opset)
     planned = planned_outputs(served, input_type, as_matrix)
     wishes = input_wishes(served)
-    extra = ["raw_scores"] * raw_scores + ["leaves"] * leaves
+    extra = [name for name, asked in (("raw_scores", raw_scores), ("leaves", leaves)) if asked]
     given = _given_names([*wishes, *(one.wish for one in planned), *extra], names)
     inputs, outputs = given[: len(wishes)], given[len(wishes) :]
 
@@ -132,18 +133,32 @@ def to_onnx(
 
 def _given_names(wishes: Sequence[str], names: Mapping[str, str] | None) -> list[str]:
     """Return the names of inputs and outputs: as asked for, or cleaned and made distinct."""
-    asked = {} if names is None else names
-    if not isinstance(asked, Mapping):
+    if names is None:
+        names = {}
+    elif not isinstance(names, Mapping):
         raise TypeError(f"names must be a mapping of names to names; got {shown(names)}.")
-    for old, new in asked.items():
-        if old not in wishes:
-            raise ValueError(f"names has {shown(old)}, but the inputs and outputs are {_listed(wishes)}.")
+    usual = _distinct(wishes, {})
+    asked: dict[int, str] = {}
+    for old, new in names.items():
+        # An input and an output may have the same name in polyleaf; the usual names are distinct.
+        known = wishes if wishes.count(old) == 1 else usual
+        if old not in known:
+            raise ValueError(f"names has {shown(old)}, but the inputs and outputs are {_listed(usual)}.")
         if not isinstance(new, str) or not new:
             raise ValueError(f"names must hold text that is not empty; got {shown(new)} for {shown(old)}.")
+        place = known.index(old)
+        if place in asked:
+            raise ValueError(f"names has two names for {usual[place]!r}: {asked[place]!r} and {new!r}.")
+        asked[place] = new
     if len(set(asked.values())) < len(asked):
         raise ValueError(f"names would call two things the same: {_listed(list(asked.values()))}.")
+    return _distinct(wishes, asked)
+
+
+def _distinct(wishes: Sequence[str], asked: Mapping[int, str]) -> list[str]:
+    """Return the names that are asked for, by their places, and for all others their wishes, cleaned."""
     free = Names(asked.values())
-    return [asked[wish] if wish in asked else free.new(wish) for wish in wishes]
+    return [asked[place] if place in asked else free.new(wish) for place, wish in enumerate(wishes)]
 
 
 def _listed(names: Sequence[str]) -> str:
