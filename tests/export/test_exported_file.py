@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,3 +52,17 @@ def test_an_object_that_cannot_be_written_to_is_refused(export: Callable[[Any, A
         export(fitted("classes"), closed)
     with pytest.raises(ValueError, match="not open for writing"):
         export(fitted("classes"), io.BufferedReader(io.BytesIO()))
+
+
+def test_an_error_of_the_disk_names_the_file_that_was_asked_for(
+    export: Callable[[Any, Any], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not the one beside it, which is renamed at the end."""
+
+    def refused(path: Path, *_: Any) -> int:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(PermissionError) as caught:
+        export(fitted("classes"), tmp_path / "model")
+    assert caught.value.filename == str(tmp_path / "model")
