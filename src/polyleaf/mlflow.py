@@ -64,11 +64,16 @@ def save_model(
     ------
     ImportError
         When MLflow is not installed.
+    TypeError
+        For anything but an estimator of polyleaf, or an argument of another type.
+    NotFittedError
+        When the model is not fitted.
     ValueError
         When the folder has something in it, or there is no such method.
     """
     mlflow = _mlflow()
     _check_model(model, predict_method)
+    _check_types(mlflow, signature, pip_requirements, extra_pip_requirements, metadata)
     folder = Path(path)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{str(folder)!r} exists already; the path of a new folder is needed.")
@@ -227,6 +232,21 @@ def _check_model(model: object, method: str) -> None:
         raise ValueError(
             f"predict_method is {method!r:.80}; a {type(model).__name__} has {', '.join(map(repr, known))}."
         )
+
+
+def _check_types(mlflow: Any, signature: object, needed: object, more: object, metadata: object) -> None:
+    """Raise TypeError before a folder is there that would be left half written."""
+    if signature is not None and not isinstance(signature, mlflow.models.ModelSignature):
+        raise TypeError(f"signature must be a ModelSignature of MLflow; got {type(signature).__name__}.")
+    for name, given in (("pip_requirements", needed), ("extra_pip_requirements", more)):
+        if given is None:
+            continue
+        if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
+            raise TypeError(f"{name} must be a list of str; got {given!r:.80}.")
+        if isinstance(given, str):  # which is a sequence of str, too
+            raise TypeError(f"{name} must be a list of str; got the text {given!r:.80}.")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata must be a mapping; got {metadata!r:.80}.")
 
 
 def _flavour_of(mlflow: Any, folder: Path, uri: str) -> Mapping[str, Any]:

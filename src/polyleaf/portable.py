@@ -483,6 +483,15 @@ def _is_missing(cell: object) -> bool:
     )
 
 
+def _names_of_columns(X: Any) -> list[Any] | None:
+    """Return what the columns of a mapping or a frame are called; None: it is neither."""
+    if hasattr(X, "keys"):  # a mapping, pandas
+        return list(X.keys())
+    if hasattr(X, "column_names"):  # pyarrow
+        return list(X.column_names)
+    return list(X.columns) if hasattr(X, "columns") else None  # polars
+
+
 def _column_numbers(column: Any, label: object) -> Floats:
     """Return a column as float64, NaN for a missing cell."""
     array = np.asarray(column)
@@ -635,10 +644,11 @@ class PortableModel:
 
         Parameters
         ----------
-        X : array-like of shape (rows, features), or mapping of names to columns
+        X : array-like of shape (rows, features), frame, or mapping of names to columns
             The features; NaN and None are missing. Categories are the values that ``fit`` had: text in an
-            array of objects, or in the columns of a mapping (a dict, a pandas frame, ``frame.to_dict()`` of
-            polars), which are found by name, or by number where ``fit`` had no names. Others do not matter.
+            array of objects, or in the columns of a mapping or a frame (of pandas, polars or pyarrow), which
+            are found by name; others do not matter. Where ``fit`` had no names, the columns of a frame are
+            taken in their order, and those of a mapping by number.
         n_rounds : int, default=None
             Rounds to use; None: up to the best one.
         """
@@ -694,11 +704,13 @@ class PortableModel:
 
     def _table(self, X: Any) -> Floats:
         """Return a table as float64 of shape (rows, features), categories as their codes."""
-        if hasattr(X, "keys"):
+        names = _names_of_columns(X)
+        if names is not None and (self.feature_names is not None or not hasattr(X, "shape")):
             labels: Sequence[Any] = self.feature_names or range(self.n_features)
-            known = set(X.keys())
-            missing = [label for label in labels if label not in known]
+            missing = [label for label in labels if label not in names]
             _expect(not missing, f"X has no column {missing[:1]!r:.80}")
+            twice = [label for label in labels if names.count(label) > 1]
+            _expect(not twice, f"X has two columns {twice[:1]!r:.80}")
             columns = [X[label] for label in labels]
         else:
             array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)

@@ -143,3 +143,18 @@ def test_without_mlflow_the_error_names_the_extra(model, tmp_path, monkeypatch):
 def test_polyleaf_does_not_import_it():
     code = "import sys, polyleaf, polyleaf.mlflow; sys.exit('mlflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"pip_requirements": "requirements.txt"}, "pip_requirements must be a list of str; got the text"),
+        ({"extra_pip_requirements": [3]}, "extra_pip_requirements must be a list of str"),
+        ({"metadata": 5}, "metadata must be a mapping"),
+        ({"signature": 5}, "signature must be a ModelSignature"),
+    ],
+)
+def test_what_is_of_another_type_leaves_no_folder(mlflow, model, tmp_path, options, words):
+    with pytest.raises(TypeError, match=words):
+        flavour.save_model(model, tmp_path / "saved", **options)
+    assert not (tmp_path / "saved").exists()

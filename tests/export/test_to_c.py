@@ -322,9 +322,11 @@ def test_paths_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
         to_c(model, tmp_path / "model.c", header=tmp_path / "nowhere" / "model.h")
     with pytest.raises(ValueError, match="path and header are the same file"):
         to_c(model, tmp_path / "model.c", header=tmp_path / "model.c")
-    for path in (None, 3, io.StringIO()):
-        with pytest.raises(TypeError, match=r"path must be str, .* or a file that is open for bytes"):
+    for path in (None, 3):
+        with pytest.raises(TypeError, match=r"path must be str, .* or a binary file object; got"):
             to_c(model, path)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="the StringIO given is open for text"):
+        to_c(model, tmp_path / "model.c", header=io.StringIO())  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -354,6 +356,25 @@ def test_a_full_disk_leaves_the_files_that_were_there(
         "model.c": "model.c",
         "model.h": "model.h",
     }
+
+
+def test_an_object_gets_nothing_where_the_other_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a file does not appear where the object takes nothing."""
+
+    @contextmanager
+    def full(target: Path) -> Iterator[Any]:
+        yield FullDisk()
+
+    with pytest.raises(OSError, match="No space"):
+        to_c(fitted("targets"), tmp_path / "model.c", header=FullDisk())
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(c_file, "file_in_place_of", full)
+    source = io.BytesIO()
+    with pytest.raises(OSError, match="No space"):
+        to_c(fitted("targets"), source, header=tmp_path / "model.h")
+    assert source.getvalue() == b""
 
 
 def test_more_numbers_than_the_file_can_count_are_refused(

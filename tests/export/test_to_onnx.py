@@ -376,6 +376,35 @@ def test_an_output_that_is_called_like_the_input() -> None:
     assert [run.get_inputs()[0].name, run.get_outputs()[0].name] == ["in", "out"]
 
 
+def test_a_name_that_an_input_and_an_output_have() -> None:
+    """Each can be called otherwise, by the name that it would have had."""
+    frame = with_categories(500, 0)[["x", "town"]]
+    model = regressor(categorical_features=["town"]).fit(frame, pd.Series(frame["x"], name="town"))
+
+    def names(asked: dict[str, str] | None) -> list[str]:
+        run = session(exported(model, names=asked))
+        return [one.name for one in (*run.get_inputs(), *run.get_outputs())]
+
+    assert names(None) == ["x", "town", "town_2"]
+    assert names({"town": "place"}) == ["x", "place", "town"]
+    assert names({"town_2": "price"}) == ["x", "town", "price"]
+    assert names({"town": "place", "town_2": "price"}) == ["x", "place", "price"]
+
+
+def test_columns_are_known_by_both_their_names() -> None:
+    model = regressor().fit(X, pd.DataFrame(Y[:, :1], columns=["net price"]))
+    assert list(results(model, X, names={"net price": "a"})) == ["a"]
+    assert list(results(model, X, names={"net_price": "a"})) == ["a"]
+    with pytest.raises(ValueError, match="names has two names for 'net_price': 'a' and 'b'"):
+        exported(model, names={"net price": "a", "net_price": "b"})
+
+
+def test_switches_may_be_of_numpy() -> None:
+    model = regressor().fit(X, Y)
+    found = results(model, X, raw_scores=np.True_, leaves=np.False_)
+    assert list(found) == ["targets", "raw_scores"]
+
+
 def test_names_that_the_graph_has_inside() -> None:
     """A column may be called like a node."""
     frame = with_categories(500, 0)[["x", "town"]].rename(columns={"x": "concat", "town": "treeensemble"})

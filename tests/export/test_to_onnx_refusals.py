@@ -59,11 +59,17 @@ def test_paths_that_cannot_be_written(model: Any, tmp_path: Path) -> None:
         to_onnx(model, tmp_path / "nowhere" / "model.onnx")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         to_onnx(model, tmp_path)
-    for wrong in (3, None, io.StringIO()):
-        with pytest.raises(TypeError, match=r"path must be str, os\.PathLike or a file .* for bytes"):
+    for wrong in (3, None):
+        with pytest.raises(TypeError, match=r"path must be str, os\.PathLike or a binary file object; got"):
             to_onnx(model, wrong)  # type: ignore[arg-type]
-    with (tmp_path / "text").open("w") as file, pytest.raises(TypeError, match="for bytes"):
+    with pytest.raises(TypeError, match="the StringIO given is open for text"):
+        to_onnx(model, io.StringIO())  # type: ignore[arg-type]
+    with (tmp_path / "text").open("w") as file, pytest.raises(TypeError, match="text' is open for text"):
         to_onnx(model, file)  # type: ignore[arg-type]
+    with (tmp_path / "text").open("rb") as file, pytest.raises(ValueError, match="not open for writing"):
+        to_onnx(model, file)
+    with pytest.raises(ValueError, match="text' is closed"):
+        to_onnx(model, file)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
@@ -155,7 +161,7 @@ def test_integers_that_onnx_does_not_have(tmp_path: Path) -> None:
 def test_two_names_for_one_column(tmp_path: Path) -> None:
     y = pd.DataFrame(X[:, :2], columns=["a b", "c"])
     model = PolyleafRegressor(**COMMON).fit(X, y)
-    with pytest.raises(ValueError, match="names has two names for 'a_b': 'u', 'v'"):
+    with pytest.raises(ValueError, match="names has two names for 'a_b': 'u' and 'v'"):
         to_onnx(model, tmp_path / "model.onnx", names={"a b": "u", "a_b": "v"})
 
 

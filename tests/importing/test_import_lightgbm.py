@@ -355,7 +355,15 @@ def test_what_a_model_can_be_given_as(tmp_path: Path) -> None:
     expected = import_model(theirs.booster_).predict(X)
     np.testing.assert_allclose(expected, theirs.predict(X), atol=1e-6)
     windows = text.replace("\n", "\r\n").encode()
-    for one in (theirs, tmp_path / "model.txt", io.StringIO(text), io.BytesIO(text.encode()), windows):
+
+    class Slow(io.BytesIO):
+        """Gives little at a time, as a socket or a pipe may."""
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(min(size or 0, 100))
+
+    files = (io.StringIO(text), io.BytesIO(text.encode()), Slow(text.encode()))
+    for one in (theirs, tmp_path / "model.txt", *files, windows):
         assert np.array_equal(import_model(one).predict(X), expected)
 
 

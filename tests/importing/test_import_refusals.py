@@ -220,7 +220,14 @@ def test_sources(tmp_path: Path) -> None:
         ("classes", ["a", "b"], "the model has 3 classes"),
         ("classes", [["a", "b", "c"]], "the model has 3 classes"),
         ("classes", ["a", "b", "a"], "a label twice"),
-        ("classes", np.array(["a", 1, None], dtype=object), "several types"),
+        ("classes", "abc", "the model has 3 classes"),
+        ("classes", np.array(["a", 1, None], dtype=object), "missing class label, None"),
+        ("classes", ["a", 1, 2], "mixes labels of type int and str"),
+        ("classes", [1.0, np.nan, 2.0], "classes contains NaN"),
+        ("classes", [0.5, 1.0, 2.0], "float class labels must be whole numbers"),
+        ("classes", [2**70, 1, 2], "beyond 64 bits"),
+        ("classes", [b"a", b"b", b"c"], "class labels are str, int, float or bool"),
+        ("classes", np.array([1, 2, 3], "M8[D]"), "class labels are str, int, float or bool"),
     ],
 )
 def test_labels_that_are_not_those_of_classes(name: str, classes: Any, words: str) -> None:

@@ -152,6 +152,10 @@ def test_tables_as_people_have_them(numbers, path):
     same(reader.predict(whole), numbers.predict(whole))
     same(reader.predict(scipy.sparse.csr_array(whole)), numbers.predict(whole))
     assert reader.predict(X[:0]).shape == (0, 3)
+    # Without names in fit, frames are arrays, whatever their columns are called.
+    for names in (range(3), [2, 1, 0], [7, 8, 9], list("abc")):
+        same(reader.predict(pd.DataFrame(X, columns=names)), expected)
+    same(reader.predict(pl.DataFrame(X)), expected)
 
 
 def test_columns_with_names_and_categories(categories, path):
@@ -160,6 +164,13 @@ def test_columns_with_names_and_categories(categories, path):
     same(reader.predict(FRAME), expected)
     same(reader.predict({name: FRAME[name].tolist() for name in ("code", "city", "size")}), expected)
     same(reader.predict(pl.from_pandas(FRAME).to_dict()), expected)
+    turned = pl.from_pandas(FRAME)["code", "city", "size"]
+    for frame in (turned, turned.to_arrow(), turned.to_pandas()):
+        same(reader.predict(frame), expected)
+    with pytest.raises(ValueError, match=r"X has two columns \['size'\]"):
+        reader.predict(pd.concat([FRAME, FRAME[["size"]]], axis=1))
+    with pytest.raises(ValueError, match=r"X has no column \['city'\]"):
+        reader.predict(turned["code", "size"])
     same(reader.predict(FRAME.to_numpy(dtype=object)), expected)
     same(reader.predict(FRAME.assign(city=FRAME["city"].astype("category"))), expected)
     same(reader.predict(FRAME.assign(code=FRAME["code"].astype(float))), expected)

@@ -6,13 +6,14 @@ import os
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from polyleaf.export.c_links import PredictedColumns, link_source, predicted_columns
 from polyleaf.export.c_text import category_text, checked_prefix, comment, quoted
 from polyleaf.export.c_walker import forest_source
 from polyleaf.export.exported_file import checked_destination
 from polyleaf.export.served_model import ServedModel, served_model
+from polyleaf.files.binary_objects import BinaryWriter, WrittenTo, write_whole
 from polyleaf.files.written_file import file_in_place_of
 
 _FORMATS = """\
@@ -27,9 +28,9 @@ _FORMATS = """\
 
 def to_c(
     model: Any,
-    path: str | os.PathLike[str] | BinaryIO,
+    path: WrittenTo,
     *,
-    header: str | os.PathLike[str] | BinaryIO | None = None,
+    header: WrittenTo | None = None,
     prefix: str = "polyleaf",
 ) -> None:
     """Write a fitted model as one file of C99, which C++ compiles, too.
@@ -82,23 +83,20 @@ def to_c(
     _write(list(zip(targets, texts, strict=False)))
 
 
-def _write(files: list[tuple[Path | BinaryIO, list[str]]]) -> None:
-    """Write all files, or none where one cannot be written."""
+def _write(files: list[tuple[Path | BinaryWriter, list[str]]]) -> None:
+    """Write all files, or none where one cannot be written; objects come last, as they take nothing back."""
     with ExitStack() as open_files:
-        for target, pieces in files:
+        for target, pieces in sorted(files, key=lambda one: not isinstance(one[0], Path)):
+            content = [piece.encode("ascii") for piece in pieces]
             if not isinstance(target, Path):
-                _write_pieces(target, pieces)
+                write_whole(target, *content)
                 continue
             file = open_files.enter_context(file_in_place_of(target))
-            _write_pieces(file, pieces)
+            for piece in content:
+                file.write(piece)
             # A disk that is full says so before the first file is in its place.
             file.flush()
             os.fsync(file.fileno())
-
-
-def _write_pieces(file: BinaryIO, pieces: list[str]) -> None:
-    for piece in pieces:
-        file.write(piece.encode("ascii"))
 
 
 def _source(

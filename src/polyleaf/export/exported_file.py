@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, BinaryIO
 
+from polyleaf.files.binary_objects import BinaryWriter, WrittenTo, check_binary, is_writer, write_whole
 from polyleaf.files.written_file import checked_target, write_atomically
 
 
-def checked_destination(path: str | os.PathLike[str] | BinaryIO, what: str) -> Path | BinaryIO:
+def checked_destination(path: WrittenTo, what: str) -> Path | BinaryWriter:
     """Return where to write, before any work is done; `what` is what errors call that which is written.
 
     Raises
@@ -19,27 +19,19 @@ def checked_destination(path: str | os.PathLike[str] | BinaryIO, what: str) -> P
     FileNotFoundError, IsADirectoryError, PermissionError, ValueError
         When nothing can be written there.
     """
-    if isinstance(path, str | os.PathLike):
-        target = checked_target(path, what)
-        # It is written beside the target, and then renamed.
-        if not os.access(target.parent, os.W_OK):
-            raise PermissionError(f"the folder {str(target.parent)!r} does not let {what} be written to it")
-        return target
-    write = getattr(path, "write", None)
-    if not callable(write) or hasattr(path, "encoding"):
-        raise TypeError(
-            f"path must be str, os.PathLike or a file that is open for bytes; got {_named(path)}."
-        )
-    return path
+    if is_writer(path):
+        check_binary(path, "writing")
+        return path
+    target = checked_target(path, what, "str, os.PathLike or a binary file object")
+    # It is written beside the target, and then renamed.
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"the folder {str(target.parent)!r} does not let {what} be written to it")
+    return target
 
 
-def write_export(destination: Path | BinaryIO, content: bytes) -> None:
+def write_export(destination: Path | BinaryWriter, content: bytes) -> None:
     """Write all of it."""
     if isinstance(destination, Path):
         write_atomically(destination, content)
     else:
-        destination.write(content)
-
-
-def _named(path: Any) -> str:
-    return f"an object of type {type(path).__name__}"
+        write_whole(destination, content)

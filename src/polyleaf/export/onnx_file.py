@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from polyleaf.export.onnx_outputs import GroupValues, OnnxOutput, planned_output
 from polyleaf.export.onnx_pairs import OnnxPairs, refuse_for_pairs
 from polyleaf.export.onnx_trees import OnnxTrees
 from polyleaf.export.served_model import ServedModel, served_model
+from polyleaf.files.binary_objects import WrittenTo
 from polyleaf.params.rules import Boolean, Choice, Integer
 from polyleaf.params.wording import shown
 
@@ -28,7 +28,7 @@ _ML_OPSETS = (5, 3)
 
 def to_onnx(
     model: Any,
-    path: str | os.PathLike[str] | BinaryIO,
+    path: WrittenTo,
     *,
     input_type: str = "float64",
     opset: int = _OPSET,
@@ -135,27 +135,32 @@ def to_onnx(
 
 def _given_names(wishes: Sequence[str], names: Mapping[str, str] | None) -> list[str]:
     """Return the names of inputs and outputs: as asked for, or cleaned and made distinct."""
-    asked = {} if names is None else names
-    if not isinstance(asked, Mapping):
+    if names is None:
+        names = {}
+    elif not isinstance(names, Mapping):
         raise TypeError(f"names must be a mapping of names to names; got {shown(names)}.")
-    made = Names()
-    usual = [made.new(wish) for wish in wishes]
-    chosen: dict[int, str] = {}
-    for old, new in asked.items():
-        places = [place for place, wish in enumerate(wishes) if wish == old]
-        if len(places) != 1:
-            places = [place for place, name in enumerate(usual) if name == old]
-        if not places:
+    usual = _distinct(wishes, {})
+    asked: dict[int, str] = {}
+    for old, new in names.items():
+        # An input and an output may have the same name in polyleaf; the usual names are distinct.
+        known = wishes if wishes.count(old) == 1 else usual
+        if old not in known:
             raise ValueError(f"names has {shown(old)}, but the inputs and outputs are {_listed(usual)}.")
         if not isinstance(new, str) or not new:
             raise ValueError(f"names must hold text that is not empty; got {shown(new)} for {shown(old)}.")
-        if places[0] in chosen:
-            raise ValueError(f"names has two names for {usual[places[0]]!r}: {chosen[places[0]]!r}, {new!r}.")
-        chosen[places[0]] = new
+        place = known.index(old)
+        if place in asked:
+            raise ValueError(f"names has two names for {usual[place]!r}: {asked[place]!r} and {new!r}.")
+        asked[place] = new
     if len(set(asked.values())) < len(asked):
         raise ValueError(f"names would call two things the same: {_listed(list(asked.values()))}.")
+    return _distinct(wishes, asked)
+
+
+def _distinct(wishes: Sequence[str], asked: Mapping[int, str]) -> list[str]:
+    """Return the names that are asked for, by their places, and for all others their wishes, cleaned."""
     free = Names(asked.values())
-    return [chosen[place] if place in chosen else free.new(wish) for place, wish in enumerate(wishes)]
+    return [asked[place] if place in asked else free.new(wish) for place, wish in enumerate(wishes)]
 
 
 def _listed(names: Sequence[str]) -> str:

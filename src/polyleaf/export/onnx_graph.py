@@ -66,16 +66,14 @@ class Names:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
-        self._last: dict[str, int] = {}
+        self._last: dict[str, int] = {}  # the number behind each name: thousands may have the same wish
 
     def new(self, wish: str) -> str:
         """Return this name, cleaned; with a number behind it where it is taken."""
         name = first = clean_name(wish)
-        number = self._last.get(first, 1)
         while name in self._taken:
-            number += 1
-            name = f"{first}_{number}"
-        self._last[first] = number
+            self._last[first] = self._last.get(first, 1) + 1
+            name = f"{first}_{self._last[first]}"
         self._taken.add(name)
         return name
 

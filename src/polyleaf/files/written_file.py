@@ -74,7 +74,8 @@ def file_in_place_of(target: Path) -> Iterator[BinaryIO]:
     """Open a file beside the target, and rename it at the end: readers see the old file or the new one.
 
     A file that is replaced hands on its mode and, where that is allowed, its owner. Nothing is left beside
-    it by an error, nor by a signal that ends the process while its main thread is writing.
+    it by an error, nor by a signal that ends the process while its main thread is writing. Errors name the
+    target, and not the file beside it.
     """
     before = os.stat(target) if target.exists() else None
     # Its length does not depend on that of the target's name, which may be as long as the disk allows.
@@ -94,8 +95,10 @@ def file_in_place_of(target: Path) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)
-        except BaseException:
+        except BaseException as error:
             temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError) and str(error.filename) == str(temporary):
+                raise OSError(error.errno, error.strerror, str(target)) from error
             raise
 
 

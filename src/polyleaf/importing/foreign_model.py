@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.category_values import CategoryValues
-from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.targets import TargetCoding
+from polyleaf.data.inputs import FloatArray
+from polyleaf.data.targets import TargetCoding, label_array, read_labels
 from polyleaf.importing.foreign_tree import ForeignTree, laid_out
 from polyleaf.model.bags import Bag
 from polyleaf.model.fitted import FittedModel
@@ -91,14 +91,14 @@ class ForeignModel:
         return self.n_outputs if self.trees and self.trees[0].width < self.n_outputs else 1
 
 
-def fitted_model(model: ForeignModel, classes: Array | None) -> FittedModel:
+def fitted_model(model: ForeignModel, classes: object | None) -> FittedModel:
     """Return what predicts as the model does.
 
     Parameters
     ----------
     model : ForeignModel
         What was read.
-    classes : ndarray or None
+    classes : array-like or None
         The labels of its classes 0, 1, 2, ...; None: these numbers.
 
     Raises
@@ -152,18 +152,17 @@ def _coding(model: ForeignModel) -> TargetCoding:
 
 
 def _with_classes(
-    model: ForeignModel, coding: TargetCoding, classes: Array
+    model: ForeignModel, coding: TargetCoding, classes: object
 ) -> tuple[ForeignModel, TargetCoding]:
     """Return the model with its classes in the order of their labels, and the coding of these."""
     if not model.task.has_classes:
         raise ValueError(f"classes are given, but the target is of kind {coding.kind!r}, without classes.")
-    if classes.ndim != 1 or len(classes) != coding.width:
-        raise ValueError(f"classes has shape {classes.shape}; the model has {coding.width} classes.")
-    try:
-        labels, order = np.unique(classes, return_index=True)
-    except TypeError:
-        raise ValueError("classes holds labels of several types, which have no order.") from None
-    if len(labels) < len(classes):
+    given = label_array(classes, "classes")
+    if given.shape != (coding.width,):
+        raise ValueError(f"classes has shape {given.shape}; the model has {coding.width} classes.")
+    given = read_labels(classes, len(given), "classes")  # as those of a fit are
+    labels, order = np.unique(given, return_index=True)
+    if len(labels) < len(given):
         raise ValueError("classes holds a label twice.")
     if coding.kind == "multiclass":
         model = _reordered(model, order)

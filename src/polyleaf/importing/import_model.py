@@ -6,8 +6,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from polyleaf.data.inputs import Array
 from polyleaf.estimators.classifier import PolyleafClassifier
 from polyleaf.estimators.regressor import PolyleafRegressor
@@ -67,7 +65,7 @@ def import_model(
     try:
         model = _read(given)
         labels = given.classes if model.task.has_classes else None
-        fitted = fitted_model(model, labels if classes is None else np.asarray(classes))
+        fitted = fitted_model(model, labels if classes is None else classes)
     except ValueError as error:
         raise ValueError(f"{given.name} cannot be imported: {error}") from None
     kind = PolyleafRegressor if fitted.coding.kind == "regression" else PolyleafClassifier

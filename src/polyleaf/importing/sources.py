@@ -11,6 +11,7 @@ from polyleaf.data.inputs import Array
 from polyleaf.files.written_file import path_text, special_kind
 
 MOST_BYTES = 2**32
+_BLOCK = 2**24  # bytes or characters that are asked for at a time
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,7 @@ def model_bytes(source: Any) -> ModelBytes:
         return _of_lightgbm(source)
     # Some objects of these libraries say that they have every method.
     if {library for library, _ in kinds}.isdisjoint({"xgboost", "lightgbm"}) and hasattr(source, "read"):
-        content = source.read(MOST_BYTES + 1)
-        if isinstance(content, str):
-            content = content.encode("utf-8", "surrogatepass")
-        if not isinstance(content, bytes | bytearray):
-            raise TypeError(f"the file gave {type(content).__name__}; bytes or text are needed.")
-        return ModelBytes(_limited(bytes(content), "the file"), "the file")
+        return ModelBytes(_read_whole(source, "the file"), "the file")
     raise TypeError(
         "source must be a path, a file, bytes, or a fitted model of XGBoost or LightGBM; got "
         f"{source!r:.80} of type {type(source).__name__}."
@@ -77,11 +73,26 @@ def _limited(content: bytes, name: str) -> bytes:
     return content
 
 
+def _read_whole(file: Any, name: str) -> bytes:
+    """Return all that a file of bytes or text has, however little it gives at a time."""
+    content = bytearray()
+    while len(content) <= MOST_BYTES:
+        block = file.read(_BLOCK)
+        if isinstance(block, str):
+            block = block.encode("utf-8", "surrogatepass")
+        if not isinstance(block, bytes | bytearray):
+            raise TypeError(f"{name} gave {type(block).__name__}; bytes or text are needed.")
+        if len(block) == 0:
+            break
+        content += block
+    return _limited(bytes(content), name)
+
+
 def _of_file(path: str) -> ModelBytes:
     if (special := special_kind(os.stat(path).st_mode)) is not None:
         raise ValueError(f"{path!r} is {special}; the path of a file is needed.")
     with open(path, "rb") as file:
-        return ModelBytes(_limited(file.read(MOST_BYTES + 1), repr(path)), repr(path))
+        return ModelBytes(_read_whole(file, repr(path)), repr(path))
 
 
 def _of_xgboost(model: Any) -> ModelBytes:
