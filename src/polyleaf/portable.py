@@ -58,10 +58,14 @@ def load(path: Any) -> PortableModel:
     ------
     ValueError
         When it is no model, was truncated or altered, or is of a newer format.
+    TypeError
+        When it is neither a path nor an object that can be read.
     """
     if callable(getattr(path, "read", None)):
         name = getattr(path, "name", None)
         return _told_of(repr(name) if name else f"the {type(path).__name__} given", path)
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a path or a binary file object; got {type(path).__name__}.")
     name = os.fspath(path)
     if not stat.S_ISREG(os.stat(name).st_mode):  # a FIFO would wait for a writer
         raise ValueError(f"{name!r} is no regular file")
@@ -118,7 +122,9 @@ def _exactly(file: Any, size: int) -> bytes:
     while len(content) < size:
         wanted = min(size - len(content), 2**24)
         block = file.read(wanted)
-        _expect(isinstance(block, bytes), f"its read() returns {type(block).__name__}, and not bytes")
+        _expect(
+            isinstance(block, bytes | bytearray), f"its read() returns {type(block).__name__}, and not bytes"
+        )
         _expect(0 < len(block) <= wanted, "it is truncated, or no model at all")
         content += block
     return bytes(content)

@@ -234,8 +234,9 @@ def test_other_files(path, tmp_path):
         portable.load(tmp_path / "fifo")
     with pytest.raises(FileNotFoundError):
         portable.load(tmp_path / "none")
-    with pytest.raises(TypeError):
-        portable.load(3)
+    for odd in (3, None):
+        with pytest.raises(TypeError, match="path must be a path or a binary file object; got"):
+            portable.load(odd)
     path.write_text(json.dumps({}))
     with open(path) as file, pytest.raises(ValueError, match=r"its read\(\) returns str, and not bytes"):
         portable.load(file)
