@@ -52,6 +52,7 @@ def test_public_names():
         "TuneResult",
         "__version__",
         "cv",
+        "import_model",
         "load_binned",
         "load_model",
         "tune",

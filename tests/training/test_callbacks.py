@@ -294,7 +294,7 @@ def test_nan_is_no_improvement():
         (lambda: TimeLimit("1 h"), "seconds must be"),
         (lambda: EvaluationLog(0), "period must be"),
         (lambda: Checkpoint("file", every=0), "every must be"),
-        (lambda: Checkpoint(3), "expected str, bytes or os.PathLike"),
+        (lambda: Checkpoint(3), "path must be str or os.PathLike; got 3"),
         (lambda: LearningRateSchedule(0.1), "schedule must be callable or a sequence of float; got 0.1"),
     ],
 )
