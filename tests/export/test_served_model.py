@@ -174,17 +174,3 @@ def test_a_forged_model_with_two_ways_to_a_node() -> None:
     assert np.isfinite(model.predict(X)).all()
     with pytest.raises(ValueError, match=r"tree 0 of the model is none: \d ways lead to its node"):
         served_model(model)
-
-
-def test_thresholds_in_float32_keep_every_float32_on_its_side() -> None:
-    """Those beyond float32 and those between two of its numbers, too."""
-    served = served_model(PolyleafRegressor(**COMMON).fit(X, Y))
-    forest = served.forest
-    forest.threshold[:8] = [0.1, -0.1, 1e300, -1e300, 1e-50, -1e-50, np.inf, 2.0**127]
-    rounded = served.float32_thresholds()
-    numbers = np.array([0, 0.1, -0.1, 1e-45, -1e-45, 3.4028235e38, -3.4028235e38, 2.0**127], dtype=np.float32)
-    numbers = np.concatenate(
-        [numbers, np.nextafter(numbers, np.float32(1)), np.nextafter(numbers, np.float32(-1))]
-    )
-    left = numbers.astype(np.float64)[:, np.newaxis] <= forest.threshold
-    np.testing.assert_array_equal(numbers[:, np.newaxis] <= rounded, left)

@@ -41,6 +41,7 @@ from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.mixed_targets import CodedGroup, MixedCoding
 from polyleaf.data.targets import TargetCoding
 from polyleaf.losses.log_link import LARGEST_SCORE
+from polyleaf.model.fitted import fitted_of
 from polyleaf.model.forest import Forest
 from polyleaf.model.tree_ranges import trees_of_rounds
 from polyleaf.params.objectives import Link, link_of
@@ -165,13 +166,6 @@ class ServedModel:
         words = self.forest.category_bits[begin:end].astype("<u4")
         return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
 
-    def float32_thresholds(self) -> npt.NDArray[np.float32]:
-        """Return the thresholds rounded down: every float32 keeps its side of each split."""
-        with np.errstate(over="ignore"):
-            nearest = self.forest.threshold.astype(np.float32)
-        above = nearest.astype(np.float64) > self.forest.threshold
-        return np.where(above, np.nextafter(nearest, np.float32(-np.inf)), nearest)
-
     def raw_places(self) -> npt.NDArray[np.int64]:
         """Return, for each raw score in the order of y, its place among the raw scores.
 
@@ -203,11 +197,7 @@ def served_model(model: Any) -> ServedModel:
     ValueError
         When a model file of unknown origin has two ways to one node.
     """
-    if isinstance(model, type) or not hasattr(model, "_check_is_fitted"):
-        said = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise TypeError(f"model must be a fitted estimator of polyleaf; got {said}.")
-    model._check_is_fitted()
-    fitted = model._fitted()
+    fitted = fitted_of(model)
     coding: TargetCoding = fitted.coding
     if isinstance(coding, MixedCoding):
         groups = tuple(_mixed_group(group, outputs.start) for group, _, outputs in coding.slices())

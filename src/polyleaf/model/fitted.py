@@ -57,6 +57,24 @@ class FittedModel:
         return {name: bag.n_rounds - 1 for name, bag in zip(self.evals_result, self.bags, strict=False)}
 
 
+def fitted_of(model: Any) -> FittedModel:
+    """Return what an estimator predicts with.
+
+    Raises
+    ------
+    TypeError
+        For anything but an estimator of polyleaf.
+    NotFittedError
+        When it is not fitted.
+    """
+    if isinstance(model, type) or not hasattr(model, "_check_is_fitted"):
+        said = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise TypeError(f"model must be a fitted estimator of polyleaf; got {said}.")
+    model._check_is_fitted()
+    fitted: FittedModel = model._fitted()
+    return fitted
+
+
 @dataclass(frozen=True)
 class SavedModel:
     """What a model file holds.

@@ -7,6 +7,7 @@ from typing import Any
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
 from polyleaf.inspect.named_trees import NamedTrees
+from polyleaf.model.fitted import fitted_of
 from polyleaf.model.rounds import some_rounds
 
 
@@ -20,11 +21,8 @@ def names_of(model: Any) -> NamedTrees:
     NotFittedError
         When it is not fitted.
     """
-    if isinstance(model, type) or not hasattr(model, "_check_is_fitted"):
-        said = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise TypeError(f"model must be a fitted estimator of polyleaf; got {said}.")
-    model._check_is_fitted()
-    return NamedTrees(some_rounds(model._fitted(), 0, model.best_iteration_ + 1))
+    fitted = fitted_of(model)
+    return NamedTrees(some_rounds(fitted, 0, fitted.best_iteration + 1))
 
 
 def rows_beside_targets(
