@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import wait
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,12 @@ import scipy.sparse
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
 from polyleaf.callbacks import EarlyStopping
+from polyleaf.estimators import bagging
+from polyleaf.estimators.bagging import members_at_once
 from polyleaf.estimators.held_out import HeldOut
 from polyleaf.estimators.problem import read_problem, training_rows
 from polyleaf.model.bags import members
+from polyleaf.training import side_by_side
 
 pytestmark = pytest.mark.cpu_only("members are trained as single models are")
 
@@ -184,3 +189,92 @@ def test_rows_that_are_there_often() -> None:
     few = (RNG.random((600, 4)) < 0.2).astype(float)
     for seed in range(8):
         assert len(regressor(n_bags=5, n_estimators=2, random_state=seed).fit(few, few[:, 0])._bags) == 5
+
+
+def trained_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets how many members each later fit trains at the same time."""
+    seen: list[int] = []
+
+    def noted(*args: Any) -> int:
+        seen.append(members_at_once(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(bagging, "members_at_once", noted)
+    return seen
+
+
+@pytest.mark.parametrize("y", [Y, CLASSES], ids=["targets", "classes"])
+@pytest.mark.parametrize("n_jobs", [2, 3, 8])
+def test_members_at_the_same_time_are_those_one_by_one(
+    y: Any, n_jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = PolyleafRegressor if y is Y else PolyleafClassifier
+    seen = trained_at_once(monkeypatch)
+    single = make(**SMALL, n_bags=3, n_jobs=1).fit(X, y)
+    several = make(**SMALL, n_bags=3, n_jobs=n_jobs).fit(X, y)
+    assert seen == [1, min(3, n_jobs)]
+    assert several.evals_result_ == single.evals_result_
+    for name, array in single._forest.to_arrays().items():
+        np.testing.assert_array_equal(several._forest.to_arrays()[name], array)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"callbacks": [lambda state: None]},
+        {"objective": lambda y, raw: (raw - y, np.ones_like(raw))},
+        {"eval_metric": lambda y, p: float(((y - p) ** 2).mean())},
+        {"eval_metric": ["rmse", lambda y, p: float(((y - p) ** 2).mean())]},
+        {"verbose": 1},
+    ],
+    ids=["callback", "objective", "metric", "metrics", "bar"],
+)
+def test_what_a_user_wrote_is_called_in_one_thread(
+    params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = trained_at_once(monkeypatch)
+    model = regressor(n_estimators=4, n_jobs=3, **params).fit(X, Y)
+    assert seen == [1]
+    assert len(model._bags) == 3
+
+
+def test_large_tables_of_members_are_not_held_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = trained_at_once(monkeypatch)
+    of_member = 600 * (2 * 4 + 32 * 2)
+    for room, expected in ((of_member * 2 - 1, 1), (of_member * 2, 2), (of_member * 3, 3), (1, 1)):
+        monkeypatch.setattr(bagging, "_MOST_BYTES_AT_ONCE", room)
+        regressor(n_estimators=2, n_jobs=4).fit(X, Y)
+        assert seen.pop() == expected
+
+
+def test_ctrl_c_keeps_what_there_is_of_members_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The main thread gets the interrupt; the others end after their rounds."""
+    n_waits = 0
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal n_waits
+        n_waits += 1
+        if n_waits == 2:
+            raise KeyboardInterrupt
+        return wait(*args, **{**kwargs, "timeout": 0.3})
+
+    monkeypatch.setattr(side_by_side, "wait", interrupted)
+    model = regressor(n_estimators=1_000_000, n_jobs=2, n_bags=5)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert 1 <= len(model.evals_result_) <= 2  # the members that had begun
+    assert 0 < model.n_estimators_ < 1_000_000
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_error_of_one_member_ends_the_others() -> None:
+    def failing(number: int, halt: side_by_side.Halt) -> Any:
+        if number == 1:
+            raise MemoryError("no room")
+        state: Any = None
+        while not halt.after_round(state):
+            sleep(0.01)
+        assert halt.before_round(state)
+
+    with pytest.raises(MemoryError, match="no room"):
+        side_by_side.side_by_side(failing, 4, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +12,13 @@ import numpy.typing as npt
 from polyleaf.estimators.held_out import HELD_OUT, HeldOut, watched
 from polyleaf.estimators.problem import Problem
 from polyleaf.model.bags import joined
-from polyleaf.model.forest import Forest
 from polyleaf.model.tree_ranges import trees_of_rounds
+from polyleaf.training.callbacks import EarlyStopping
 from polyleaf.training.loop import TrainingResult
-from polyleaf.training.state import EvalsResult
+from polyleaf.training.side_by_side import Halt, side_by_side
+
+# Of the tables, scores and gradients of members that are trained at the same time.
+_MOST_BYTES_AT_ONCE = 2**28
 
 
 def train_bags(
@@ -57,17 +61,61 @@ def train_bags(
             f"n_bags={n_bags}, but the rows make {n_parts} part(s): different rows of X, or groups, are too "
             "few."
         )
-    forests: list[Forest] = []
-    measured: EvalsResult = {}
-    error: BaseException | None = None
-    for number, run in enumerate(parts.runs()):
-        found = watched(problem, [run], callbacks)
-        del run  # before the next one gets its table
-        error = found.error
-        if found.forest.n_rounds > 0 or not forests:
-            forests.append(trees_of_rounds(found.forest, 0, found.best_iteration + 1))
-            measured[f"{HELD_OUT}_{number}"] = found.evals_result[HELD_OUT]
-        if error is not None:
-            break
-    whole, bags = joined(forests)
+    parts.check_trainable()
+    n_at_once = members_at_once(problem, callbacks, n_parts)
+    if n_at_once > 1:
+        found, error = _side_by_side(problem, parts, callbacks, n_parts, n_at_once)
+    else:
+        found, error = _one_by_one(problem, parts, callbacks)
+    kept = [(number, one) for number, one in enumerate(found) if one.forest.n_rounds > 0] or [(0, found[0])]
+    measured = {f"{HELD_OUT}_{number}": one.evals_result[HELD_OUT] for number, one in kept}
+    whole, bags = joined([trees_of_rounds(one.forest, 0, one.best_iteration + 1) for _, one in kept])
     return TrainingResult(whole, measured, whole.n_rounds - 1, error, bags if len(bags) > 1 else ())
+
+
+def members_at_once(problem: Problem, callbacks: Sequence[Any], n_members: int) -> int:
+    """Return how many members advance at the same time; 1: one after the other, each on all threads.
+
+    Members have nothing to wait for in one another, unlike the threads of one training. They are trained one
+    by one where a callback, an objective or a metric of the user's would be called in several threads, where
+    there is one device for all, and where their tables together would take much memory.
+    """
+    settings, data = problem.settings, problem.data
+    by_user = [problem.params.get("objective"), *_as_list(problem.params.get("eval_metric"))]
+    if settings.device != "cpu" or any(map(callable, by_user)):
+        return 1
+    if any(type(one) is not EarlyStopping for one in callbacks):
+        return 1
+    n_rows, n_features = data.X.shape
+    of_member = n_rows * (2 * n_features + 32 * problem.loss.n_outputs)
+    return int(max(1, min(n_members, settings.n_threads, _MOST_BYTES_AT_ONCE // of_member)))
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _one_by_one(
+    problem: Problem, parts: HeldOut, callbacks: Sequence[Any]
+) -> tuple[list[TrainingResult], BaseException | None]:
+    """Train member after member, until all are done or one is ended."""
+    found: list[TrainingResult] = []
+    for run in parts.runs():
+        found.append(watched(problem, [run], callbacks))
+        del run  # before the next one gets its table
+        if found[-1].error is not None:
+            return found, found[-1].error
+    return found, None
+
+
+def _side_by_side(
+    problem: Problem, parts: HeldOut, callbacks: Sequence[Any], n_members: int, n_at_once: int
+) -> tuple[list[TrainingResult], BaseException | None]:
+    """Train some members at the same time; the threads are shared out to them."""
+    n_threads = max(1, problem.settings.n_threads // n_at_once)
+
+    def member(number: int, halt: Halt) -> TrainingResult:
+        own = [copy.copy(one) for one in callbacks]  # each has a state
+        return watched(problem, [parts.run(number, n_threads=n_threads)], [*own, halt])
+
+    return side_by_side(member, n_members, n_at_once)

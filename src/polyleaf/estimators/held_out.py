@@ -31,6 +31,7 @@ from polyleaf.training.state import EvalsResult, TrainingState
 
 # Of the held-out rows, in `evals_result_`.
 HELD_OUT = "held_out"
+_CALLED = "y of the rows that are not held out"
 
 
 class HeldOut:
@@ -142,15 +143,34 @@ class HeldOut:
         ValueError
             When there is nothing to learn from the rows that are left.
         """
-        called = "y of the rows that are not held out"
+        self.check_trainable()
+        n_runs = len(self.folds())
+        for number in range(n_runs):
+            own = [trees[_share(len(trees), number, n_runs)] for trees in done or ()]
+            yield self.run(number, Beginning(initial, done=own))
+
+    def check_trainable(self) -> None:
+        """Raise where the rows that are left would have one class of several."""
         for rows, _ in self.folds():
             if self._n_classes(rows) < min(2, self._n_classes(slice(None))):
-                raise ValueError(f"{called} has one class.")
-        folds = self.folds()
-        for number, (rows, test) in enumerate(folds):
-            own = [trees[_share(len(trees), number, len(folds))] for trees in done or ()]
-            begin = Beginning(initial, done=own)
-            yield run_of_part(self._problem, self.matrix, rows, test, HELD_OUT, called, begin)
+                raise ValueError(f"{_CALLED} has one class.")
+
+    def run(self, number: int, begin: Beginning | None = None, n_threads: int | None = None) -> Run:
+        """Return the run of one set of held-out rows.
+
+        Parameters
+        ----------
+        number : int
+            Of the set.
+        begin : Beginning or None
+            What there is of it.
+        n_threads : int or None
+            That it works on; None: those of the problem.
+        """
+        problem, (rows, test) = self._problem, self.folds()[number]
+        if n_threads is not None:
+            problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads))
+        return run_of_part(problem, self.matrix, rows, test, HELD_OUT, _CALLED, begin)
 
     def folds(self) -> list[tuple[Indices, Indices]]:
         """Return the rows that are trained on and those that are not, for each set of held-out rows."""
