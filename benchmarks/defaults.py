@@ -12,6 +12,7 @@ report as soon as it is there; what is in it already is not done again.
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import json
 import math
@@ -32,6 +33,12 @@ _MODULES = {"scikit-learn": "sklearn"}
 Results = dict[tuple[str, str, int], dict[str, Any]]
 
 
+def module_of(system: str) -> str:
+    """Return what is imported for a system."""
+    package = SYSTEMS[system][1]
+    return _MODULES.get(package, package)
+
+
 def read(path: Path) -> Results:
     """Return the results there are, by set, system and seed."""
     if not path.exists():
@@ -47,6 +54,7 @@ def measured(task: tuple[str, str, int], folder: Path, threads: int) -> dict[str
     n_classes = int(table.y.max()) + 1 if table.kind == "classes" else 0
     train, test = table.split(seed)
     given = (table.kind, table.X[train], table.y[train], n_classes, table.X[test])
+    importlib.import_module(module_of(system))  # takes longer than a small training
     began = process_time()
     try:
         score, why = table.score(train, test, SYSTEMS[system][2](*given, seed, threads)), None
@@ -61,7 +69,7 @@ def measure(options: argparse.Namespace, store: Path) -> Results:
     seeds = range(options.seeds)
     every = [(name, one, seed) for name in options.sets for seed in seeds for one in options.systems]
     work = partial(measured, folder=options.data_dir, threads=options.threads)
-    missing = [task for task in every if task not in found]
+    missing = [] if options.only_report else [task for task in every if task not in found]
     for (name, system, seed), result in done_apart(work, missing, options.jobs, options.limit):
         result = result or {"score": None, "seconds": None, "error": f"no result in {options.limit:g} s"}
         one = {"set": name, "system": system, "seed": seed, **result}
@@ -77,7 +85,7 @@ def means(results: Results, options: argparse.Namespace, what: str) -> dict[tupl
     out = {}
     for name in options.sets:
         for system in options.systems:
-            values = [results[name, system, seed][what] for seed in range(options.seeds)]
+            values = [results.get((name, system, seed), {}).get(what) for seed in range(options.seeds)]
             if all(value is not None for value in values):
                 out[name, system] = float(np.mean(values))
     return out
@@ -149,14 +157,24 @@ def summary(
     return lines
 
 
+def time_table(sets: list[str], seconds: dict[tuple[str, str], float], systems: list[str]) -> list[str]:
+    """Return the times of the systems that have some."""
+    timed = [one for one in systems if any((name, one) in seconds for name in sets)]
+    lines = ["", "## Processor seconds, training and prediction, mean over the seeds", ""]
+    lines += [
+        table_row(["set", *(SYSTEMS[one][0] for one in timed)]),
+        table_row(["---", *["---:"] * len(timed)]),
+    ]
+    for name in sets:
+        cells = [f"{seconds[name, one]:.3g}" if (name, one) in seconds else "-" for one in timed]
+        lines.append(table_row([name, *cells]))
+    return lines
+
+
 def main() -> None:
     options = parse_arguments()
     run = describe_run(["lightgbm", "xgboost", "catboost", "scikit-learn"])
-    missing = [
-        name
-        for name in options.systems
-        if importlib.util.find_spec(_MODULES.get(SYSTEMS[name][1], SYSTEMS[name][1])) is None
-    ]
+    missing = [name for name in options.systems if importlib.util.find_spec(module_of(name)) is None]
     options.systems = [name for name in options.systems if name not in missing]
     store = options.out.with_suffix(".jsonl") if options.out else Path("defaults.jsonl")
     results = measure(options, store)
@@ -176,12 +194,7 @@ def main() -> None:
     for ours in options.systems:
         if ours.startswith("polyleaf"):
             lines += summary(options.sets, scores, options.systems, ours)
-    lines += ["", "## Processor seconds, training and prediction", ""]
-    lines += [table_row(["system", "all sets"]), table_row(["---", "---:"])]
-    for one in options.systems:
-        lines.append(
-            table_row([SYSTEMS[one][0], f"{sum(seconds.get((n, one), math.nan) for n in options.sets):.3g}"])
-        )
+    lines += time_table(options.sets, seconds, options.systems)
     write("\n".join(lines) + "\n", options.out)
     print("\n".join(lines))
 
@@ -203,6 +216,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--jobs", type=positive, default=1, help="processes at a time (default 1)")
     add("--limit", type=positive, default=3600, help="most seconds of one training (default 3600)")
     add("--threads", type=positive, default=1, help="of each system (default 1)")
+    add("--only-report", action="store_true", help="train nothing: report what is in the file of results")
     add("--out", type=Path, default=None, help="also write the Markdown to this file")
     return parser.parse_args()
 

@@ -6,7 +6,7 @@
 Rows to test on: a fifth of RF1 by `train_test_split` with seed 42, the official test rows of Delicious. The
 rest is cut by `KFold(5, shuffle=True, random_state=42)`; each of five models is stopped by its fifth
 (learning rate 0.015, at most 20,000 rounds, patience 500), and the figure is the mean of their scores on the
-test rows: of RF1 the RMSE over all cells in the targets' own units, of Delicious the mean binary cross entropy.
+test rows: of RF1 the RMSE over all cells in the targets' own units, of Delicious the binary cross entropy.
 """
 
 from __future__ import annotations

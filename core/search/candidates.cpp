@@ -83,13 +83,14 @@ void Candidates::list_rows(const FeatureTile& tile, const NodeRows& rows) {
       const Counts missing{rows_.n_rows() - n_values, rows_.weight(n_values, rows_.n_rows())};
       missing_seen_[position] = missing.count > 0 ? 1 : 0;
       Counts left;
-      for (std::uint32_t b = 0, begin = 0; begin < n_values; begin = rows_.end_of_bin(b++)) {
-        const std::uint32_t end = rows_.end_of_bin(b);
-        if (end == begin) continue;
+      std::uint32_t begin = 0;
+      for (std::size_t group = 0; group < rows_.n_groups(); ++group) {
+        const std::uint32_t end = rows_.end(group);
         left.count += end - begin;
         left.weight += rows_.weight(begin, end);
         if (!goes_on(left)) break;
-        add(tile.slot_begin[position] + b, end, left, missing);
+        add(tile.slot_begin[position] + rows_.bin(group), end, left, missing);
+        begin = end;
       }
     }
     step_begin_.push_back(n_steps_);

@@ -33,7 +33,11 @@ NAMES = ("n_estimators", "learning_rate", "min_samples_leaf", "colsample_bytree"
         ("cross_entropy", 5, 5, 2),
         ("cross_entropy", AUTO_SKETCH_OUTPUTS - 1, 5, 2),
         ("cross_entropy", AUTO_SKETCH_OUTPUTS, 5, 5),
-        ("binary_cross_entropy", 100, 20, None),
+        ("binary_cross_entropy", 1, 20, None),
+        ("binary_cross_entropy", 4, 20, None),
+        ("binary_cross_entropy", 5, 20, 2),
+        ("binary_cross_entropy", AUTO_SKETCH_OUTPUTS - 1, 20, 2),
+        ("binary_cross_entropy", AUTO_SKETCH_OUTPUTS, 20, 5),
     ],
 )
 def test_leaves_and_sketch_by_the_loss(loss: str, outputs: int, rows: int, sketch_size: int | None) -> None:

@@ -38,9 +38,11 @@ class Size:
     sketches: tuple[tuple[int, int], ...] = ()
 
 
+_BY_OUTPUTS = ((5, 2), (AUTO_SKETCH_OUTPUTS, DEFAULT_SKETCH_SIZE))
 _SIZES = {
     "squared_error": Size(3, ((3, 2),)),
-    "cross_entropy": Size(5, ((5, 2), (AUTO_SKETCH_OUTPUTS, DEFAULT_SKETCH_SIZE))),
+    "cross_entropy": Size(5, _BY_OUTPUTS),
+    "binary_cross_entropy": Size(20, _BY_OUTPUTS),
 }
 _USUAL_SIZE = Size(20)
 _USUAL_RATE, _RATE_OF_MANY_ROWS = 0.05, 0.1

@@ -298,7 +298,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "summed with random signs; "
         '"random_sampling": outputs drawn in proportion to their gradients; "top_outputs": those with the '
         'largest gradients. Each round anew; leaf values always come from all outputs. "auto": a random '
-        "projection for the squared error of 3 targets and more and the cross entropy of 5 classes and more, "
+        "projection for the squared error of 3 targets and more, and for 5 classes or labels and more; "
         "otherwise none. None: all outputs.",
     ),
     Parameter(
@@ -306,7 +306,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         Integer(1, or_none=True),
         None,
         f'Outputs of the sketch. None: {DEFAULT_SKETCH_SIZE}; with `sketch="auto"`, 2 for targets and below '
-        f"{AUTO_SKETCH_OUTPUTS} classes. As many as there are outputs is no sketch.",
+        f"{AUTO_SKETCH_OUTPUTS} classes or labels. As many as there are outputs is no sketch.",
     ),
     Parameter(
         "hessian",
