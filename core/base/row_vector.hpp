@@ -12,7 +12,7 @@ namespace polyleaf {
 namespace POLYLEAF_ISA {
 namespace {
 
-constexpr int kLane = 8;            // channels are padded to whole lanes
+constexpr int kLane = 8;            // channels are padded to whole lanes, few of them to half a lane
 constexpr std::size_t kAhead = 12;  // rows: scattered rows are fetched this far ahead
 
 #if defined(__AVX512F__)
@@ -53,6 +53,20 @@ struct RowVector {
   }
 };
 
+// Rows of four channels or fewer: half a lane.
+template <class Number>
+struct RowVector<Number, 16> {
+  static constexpr std::size_t kStride = 4;
+  typedef Number Short __attribute__((vector_size(16), aligned(16), may_alias));
+  Short numbers;
+
+  explicit RowVector(const std::int32_t* row) : numbers(*reinterpret_cast<const Short*>(row)) {}
+  void add(const RowVector& other) { numbers += other.numbers; }
+  void add_to(std::int32_t* bin) const { *reinterpret_cast<Short*>(bin) += numbers; }
+  void store(std::int32_t* to) const { *reinterpret_cast<Short*>(to) = numbers; }
+  static void prefetch(const std::int32_t* row) { __builtin_prefetch(row); }
+};
+
 template <class Vector>
 struct VectorType {
   typedef Vector type;
@@ -65,6 +79,8 @@ typedef RowVector<std::int64_t, 64> PackedVector;
 template <class Body>
 void with_rows(int width, Body&& body) {
   switch (width / kLane) {
+    case 0:
+      return body(VectorType<RowVector<std::int32_t, 16>>());
     case 1:
       return body(VectorType<RowVector<std::int32_t, 32>>());
     case 2:

@@ -93,8 +93,48 @@ void quantize(const QuantizeTile& tile, std::size_t begin, std::size_t end) {
   }
 }
 
+// A tile of features with 255 bins has eight of them: the codes of a row are one word, and where the bins of each
+// begin stays in registers.
+//
+// What it buys: a fifth to a quarter of this loop with one output, a row of 16 bytes.
+constexpr std::size_t kEight = 8;
+
+// The codes of eight features, the first one in the lowest byte.
+inline std::uint64_t eight_codes(const std::uint8_t* codes) {
+  std::uint64_t word;
+  __builtin_memcpy(&word, codes, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  word = __builtin_bswap64(word);
+#endif
+  return word;
+}
+
+template <class Vector>
+void add_rows_of_eight(const RowsToAdd& r, const TileCodes& t) {
+  constexpr std::size_t kStride = Vector::kStride;
+  const auto* codes = static_cast<const std::uint8_t*>(t.codes);
+  const std::int32_t* payload = r.payload.data;
+  const std::uint32_t* rows = r.rows;
+  const std::size_t n_rows = r.n_rows;
+  std::int32_t* bins[kEight];
+  for (std::size_t f = 0; f < kEight; ++f) bins[f] = r.histogram + t.slot_begin[f] * kStride;
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    const std::size_t row = rows[i];
+    if (i + kAhead < n_rows) {
+      const std::size_t next = rows[i + kAhead];
+      __builtin_prefetch(codes + next * kEight);
+      Vector::prefetch(payload + next * kStride);
+    }
+    const Vector vector(payload + row * kStride);
+    std::uint64_t code = eight_codes(codes + row * kEight);
+#pragma GCC unroll 8
+    for (std::size_t f = 0; f < kEight; ++f, code >>= 8) vector.add_to(bins[f] + (code & 255) * kStride);
+  }
+}
+
 template <class Vector, class Code, bool Some>
 void add_rows_of_codes(const RowsToAdd& r, const TileCodes& t) {
+  if (!Some && sizeof(Code) == 1 && t.n_features == kEight) return add_rows_of_eight<Vector>(r, t);
   constexpr std::size_t kStride = Vector::kStride;
   // Copies: what is stored below could be a part of `r` or `t`, for all the compiler knows.
   const Code* codes = static_cast<const Code*>(t.codes);

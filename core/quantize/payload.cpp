@@ -54,6 +54,7 @@ PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, bool pack) {
     layout.packed = pack && layout.width == kPackedWidth;
     if (best.n_tiles == 0 || size(layout) < size(best)) best = layout;
   }
+  if (n_outputs * per_output + extra <= PayloadLayout::kFewChannels) best.width = PayloadLayout::kFewChannels;
   return best;
 }
 

@@ -22,6 +22,11 @@
 //   tile 0    | G0 G1 G2 G3 G4 G5 | n | w |                        row 0
 //               ...
 //
+// Up to four channels, as of one output or a projection to two, are a row of their own size: half a lane.
+//
+//   tile 0    | G0 G1 | n | w |                                    row 0
+//               ...
+//
 // What a histogram costs is its stores. Where packed sums are asked for and 24 channels would take 96 bytes, sums have
 // 20 bits, three of them share 64 (kernels/histogram.hpp), and a row and a bin take one cache line of 64 bytes.
 // Rounding is at random then: to the nearest, what is below half a unit would be lost.
@@ -50,10 +55,11 @@ struct PayloadLayout {
   HessianKind hessian = HessianKind::kCount;
   int n_tiles = 0;
   int outputs_per_tile = 0;
-  int width = 0;        // channels of one tile, a multiple of kLane
+  int width = 0;        // channels of one tile, a multiple of kLane or, of few in all, kFewChannels
   bool packed = false;  // three channels share 64 bits
 
   static constexpr int kLane = 8;
+  static constexpr int kFewChannels = 4;
   static constexpr int kMaxWidth = 32;
   static constexpr int kSlack = 64;  // numbers behind sums, for reads of whole vectors
 
