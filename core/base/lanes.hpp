@@ -14,18 +14,12 @@ inline double sum_lanes(const double* lane) {
   return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-// Written with vector types: left to itself, the compiler adds up the lanes one by one.
-// Reads of whole vectors run past the channels that count; a factor of 0 makes them nothing.
+// Written with vector types: left to itself, the compiler adds up the lanes one by one. Their number is the same for all
+// instruction sets: it is an order of summing.
 constexpr int kFloats = 16;
 typedef float Floats __attribute__((vector_size(kFloats * 4), aligned(4), may_alias));
-typedef std::uint32_t Integers __attribute__((vector_size(kFloats * 4), aligned(4), may_alias));  // may wrap
 
-inline Integers load_integers(const std::int32_t* from) { return *reinterpret_cast<const Integers*>(from); }
 inline Floats load_floats(const float* from) { return *reinterpret_cast<const Floats*>(from); }
-
-typedef std::int32_t SignedIntegers __attribute__((vector_size(kFloats * 4), aligned(4), may_alias));
-
-inline Floats to_floats(const Integers& v) { return __builtin_convertvector((SignedIntegers)v, Floats); }
 
 inline float sum_floats(const Floats& v) {
   typedef float Half __attribute__((vector_size(32)));

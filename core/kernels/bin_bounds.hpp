@@ -31,12 +31,12 @@ class BinBounds {
     BinPrefix<V, Shared> last = prefix;
     last.add(bin, node_.tile);
     const BinPrefix<V, Shared> first = last;
-    SignedIntegers lowest[V], highest[V];
-    for (int v = 0; v < V; ++v) lowest[v] = highest[v] = (SignedIntegers)last.sums.gradient[v];
+    SignedOutputs lowest[V], highest[V];
+    for (int v = 0; v < V; ++v) lowest[v] = highest[v] = (SignedOutputs)last.sums.gradient[v];
     for (std::size_t i = 1; i < n; ++i) {
       last.add(bin + i * static_cast<std::size_t>(node_.tile.width), node_.tile);
       for (int v = 0; v < V; ++v) {
-        const auto gradient = (SignedIntegers)last.sums.gradient[v];
+        const auto gradient = (SignedOutputs)last.sums.gradient[v];
         lowest[v] = gradient < lowest[v] ? gradient : lowest[v];
         highest[v] = gradient > highest[v] ? gradient : highest[v];
       }
@@ -44,8 +44,8 @@ class BinBounds {
     if (!stay_below(first, last, lowest, highest)) return false;
     if (node_.n_missing > 0) {
       for (int v = 0; v < V; ++v) {
-        lowest[v] = (SignedIntegers)((Integers)lowest[v] + node_.missing.gradient[v]);
-        highest[v] = (SignedIntegers)((Integers)highest[v] + node_.missing.gradient[v]);
+        lowest[v] = (SignedOutputs)((OutputIntegers)lowest[v] + node_.missing.gradient[v]);
+        highest[v] = (SignedOutputs)((OutputIntegers)highest[v] + node_.missing.gradient[v]);
       }
       const BinPrefix<V, Shared> first_with = {first.sums + node_.missing, 0, first.weight + node_.missing_weight};
       const BinPrefix<V, Shared> last_with = {last.sums + node_.missing, 0, last.weight + node_.missing_weight};
@@ -59,37 +59,37 @@ class BinBounds {
   static constexpr std::size_t kLeastBounded = 32;  // few bins differ too much for a bound
   static constexpr float kFarBelow = 0.9999f;
 
-  bool stay_below(const BinPrefix<V, Shared>& first, const BinPrefix<V, Shared>& last, const SignedIntegers* lowest,
-                  const SignedIntegers* highest) const {
+  bool stay_below(const BinPrefix<V, Shared>& first, const BinPrefix<V, Shared>& last, const SignedOutputs* lowest,
+                  const SignedOutputs* highest) const {
     const FloatTerms& t = node_.tile.terms;
     Inverse inverse{};
     if (Shared)
       inverse = node_.inverse_of(static_cast<double>(first.weight) * node_.tile.shared_unit,
                                  node_.whole_weight - static_cast<double>(last.weight) * node_.tile.shared_unit);
-    Floats sum = {0};
+    OutputFloats sum = {0};
     for (int v = 0; v < V; ++v) {
-      const Floats factor = load_floats(t.factor + v * kFloats);
-      Floats left, right;  // what squares of gradients are multiplied by
+      const OutputFloats factor = load_terms(t.factor + v * kOutputs);
+      OutputFloats left, right;  // what squares of gradients are multiplied by
       if (Shared) {
-        left = Floats{} + inverse.left;
-        right = Floats{} + inverse.right;
+        left = OutputFloats{} + inverse.left;
+        right = OutputFloats{} + inverse.right;
       } else {
-        const Floats unit = load_floats(t.hessian_unit + v * kFloats);
-        const Floats lambda = load_floats(t.lambda + v * kFloats);
+        const OutputFloats unit = load_terms(t.hessian_unit + v * kOutputs);
+        const OutputFloats lambda = load_terms(t.lambda + v * kOutputs);
         right = to_floats(first.sums.hessian[v]) * unit + lambda;
         left = to_floats(node_.total.hessian[v] - last.sums.hessian[v]) * unit + lambda;
       }
-      const auto term = [&](const SignedIntegers& of_left) {
-        const Floats gl = to_floats((Integers)of_left);
-        const Floats gr = to_floats(node_.total.gradient[v] - (Integers)of_left);
+      const auto term = [&](const SignedOutputs& of_left) {
+        const OutputFloats gl = to_floats((OutputIntegers)of_left);
+        const OutputFloats gr = to_floats(node_.total.gradient[v] - (OutputIntegers)of_left);
         return gl * gl * left + gr * gr * right;
       };
-      const Floats low = term(lowest[v]);
-      const Floats high = term(highest[v]);
-      const Floats larger = low > high ? low : high;
+      const OutputFloats low = term(lowest[v]);
+      const OutputFloats high = term(highest[v]);
+      const OutputFloats larger = low > high ? low : high;
       sum += factor * (Shared ? larger : larger / (left * right));
     }
-    return sum_floats(sum) < kFarBelow * node_.tile.bar;
+    return sum_outputs(sum) < kFarBelow * node_.tile.bar;
   }
 
   const BinsOfNode<V, Shared>& node_;

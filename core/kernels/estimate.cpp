@@ -1,5 +1,7 @@
 #include "kernels/estimate.hpp"
 
+#include <type_traits>
+
 #include "kernels/bin_bounds.hpp"
 #include "kernels/output_sums.hpp"
 #include "kernels/step_reader.hpp"
@@ -35,10 +37,22 @@ float estimate_steps(const EstimateTile& t) {
   return highest;
 }
 
+// Calls body with the number of vectors that outputs of a tile take, as a type.
+template <class Body>
+float with_vectors_of(int n_outputs, Body&& body) {
+  if (n_outputs <= kOutputs) return body(std::integral_constant<int, 1>());
+  if constexpr (kOutputs == 8) {  // a tile has up to 32
+    if (n_outputs > 3 * kOutputs) return body(std::integral_constant<int, 4>());
+    if (n_outputs > 2 * kOutputs) return body(std::integral_constant<int, 3>());
+  }
+  return body(std::integral_constant<int, 2>());
+}
+
 float estimate(const EstimateTile& t) {
-  const bool one = t.terms.n_outputs <= kFloats;
-  if (t.inverse_left != nullptr) return one ? estimate_steps<1, true>(t) : estimate_steps<2, true>(t);
-  return one ? estimate_steps<1, false>(t) : estimate_steps<2, false>(t);
+  return with_vectors_of(t.terms.n_outputs, [&](auto v) {
+    return t.inverse_left != nullptr ? estimate_steps<decltype(v)::value, true>(t)
+                                     : estimate_steps<decltype(v)::value, false>(t);
+  });
 }
 
 // The candidates of a feature, bin by bin.
@@ -97,9 +111,9 @@ float highest_of_bins(const BinsTile& b) {
 }
 
 float highest_estimate(const BinsTile& b) {
-  const bool one = b.terms.n_outputs <= kFloats;
-  if (b.shared) return one ? highest_of_bins<1, true>(b) : highest_of_bins<2, true>(b);
-  return one ? highest_of_bins<1, false>(b) : highest_of_bins<2, false>(b);
+  return with_vectors_of(b.terms.n_outputs, [&](auto v) {
+    return b.shared ? highest_of_bins<decltype(v)::value, true>(b) : highest_of_bins<decltype(v)::value, false>(b);
+  });
 }
 
 }  // namespace

@@ -12,18 +12,48 @@ namespace polyleaf {
 namespace POLYLEAF_ISA {
 namespace {
 
+// Outputs to a vector. Estimates decide about no bit, so that instruction sets may sum them in an order of their own;
+// vectors that are wider than those of the processor go through memory.
+#if defined(__AVX512F__)
+constexpr int kOutputs = 16;
+#else
+constexpr int kOutputs = 8;
+#endif
+typedef float OutputFloats __attribute__((vector_size(kOutputs * 4), aligned(4), may_alias));
+typedef std::uint32_t OutputIntegers __attribute__((vector_size(kOutputs * 4), aligned(4), may_alias));  // may wrap
+typedef std::int32_t SignedOutputs __attribute__((vector_size(kOutputs * 4), aligned(4), may_alias));
+
+// Reads of whole vectors run past the channels that count; a factor of 0 makes them nothing.
+inline OutputIntegers load_sums(const std::int32_t* from) { return *reinterpret_cast<const OutputIntegers*>(from); }
+inline OutputFloats load_terms(const float* from) { return *reinterpret_cast<const OutputFloats*>(from); }
+inline OutputFloats to_floats(const OutputIntegers& v) {
+  return __builtin_convertvector((SignedOutputs)v, OutputFloats);
+}
+
+inline float sum_outputs(const OutputFloats& v) {
+  typedef float Half __attribute__((vector_size(32)));
+  typedef float Quarter __attribute__((vector_size(16)));
+  Half halves[kOutputs / 8];
+  __builtin_memcpy(halves, &v, sizeof halves);
+  const Half half = kOutputs == 8 ? halves[0] : halves[0] + halves[kOutputs / 8 - 1];
+  Quarter quarters[2];
+  __builtin_memcpy(quarters, &half, sizeof quarters);
+  const Quarter quarter = quarters[0] + quarters[1];
+  return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+}
+
 // Gradients of up to V vectors of outputs and, unless they share one, their Hessians.
 template <int V, bool Shared>
 struct OutputSums {
-  Integers gradient[V];
-  Integers hessian[Shared ? 1 : V];
+  OutputIntegers gradient[V];
+  OutputIntegers hessian[Shared ? 1 : V];
 
   OutputSums() : gradient{}, hessian{} {}
   OutputSums(const std::int32_t* channels, int hessian_channel) : OutputSums() { add(channels, hessian_channel); }
   void add(const std::int32_t* channels, int hessian_channel) {
-    for (int v = 0; v < V; ++v) gradient[v] += load_integers(channels + v * kFloats);
+    for (int v = 0; v < V; ++v) gradient[v] += load_sums(channels + v * kOutputs);
     if (!Shared)
-      for (int v = 0; v < V; ++v) hessian[v] += load_integers(channels + hessian_channel + v * kFloats);
+      for (int v = 0; v < V; ++v) hessian[v] += load_sums(channels + hessian_channel + v * kOutputs);
   }
   OutputSums operator+(const OutputSums& other) const {
     OutputSums sums = *this;
@@ -43,25 +73,25 @@ struct Inverse {
 template <int V, bool Shared>
 inline float estimate_one(const FloatTerms& t, const OutputSums<V, Shared>& total, const OutputSums<V, Shared>& left,
                           const Inverse& inverse) {
-  Floats sum_left = {0};
-  Floats sum_right = {0};
+  OutputFloats sum_left = {0};
+  OutputFloats sum_right = {0};
   for (int v = 0; v < V; ++v) {
-    const Floats factor = load_floats(t.factor + v * kFloats);
-    const Floats gl = to_floats(left.gradient[v]);
-    const Floats gr = to_floats(total.gradient[v] - left.gradient[v]);
+    const OutputFloats factor = load_terms(t.factor + v * kOutputs);
+    const OutputFloats gl = to_floats(left.gradient[v]);
+    const OutputFloats gr = to_floats(total.gradient[v] - left.gradient[v]);
     if (Shared) {
       sum_left += factor * gl * gl;
       sum_right += factor * gr * gr;
     } else {
-      const Floats unit = load_floats(t.hessian_unit + v * kFloats);
-      const Floats lambda = load_floats(t.lambda + v * kFloats);
-      const Floats dl = to_floats(left.hessian[v]) * unit + lambda;
-      const Floats dr = to_floats(total.hessian[v] - left.hessian[v]) * unit + lambda;
+      const OutputFloats unit = load_terms(t.hessian_unit + v * kOutputs);
+      const OutputFloats lambda = load_terms(t.lambda + v * kOutputs);
+      const OutputFloats dl = to_floats(left.hessian[v]) * unit + lambda;
+      const OutputFloats dr = to_floats(total.hessian[v] - left.hessian[v]) * unit + lambda;
       sum_left += factor * ((gl * gl * dr + gr * gr * dl) / (dl * dr));
     }
   }
-  if (!Shared) return sum_floats(sum_left);
-  return sum_floats(sum_left * inverse.left + sum_right * inverse.right);
+  if (!Shared) return sum_outputs(sum_left);
+  return sum_outputs(sum_left * inverse.left + sum_right * inverse.right);
 }
 
 // A node as the search through the bins of one of its features sees it.

@@ -2,7 +2,7 @@
 //
 //   | output tile 0: feature tile 0, margin, feature tile 1, margin, ... | output tile 1: ... | ...
 //
-// Vectors of the last bin of a tile are read whole (kFloats of base/lanes.hpp): the margin keeps them off what another
+// Vectors of the last bin of a tile are read whole (kOutputs of kernels/output_sums.hpp): the margin keeps them off what another
 // thread writes.
 #pragma once
 
