@@ -50,28 +50,43 @@ void check_columns_of_cells(const Vector<std::int64_t>& begin, const Vector<std:
   }
 }
 
-BinnedMatrix bin_cells(const Table& values, const Vector<std::int32_t>& rows, const Vector<std::int64_t>& begin,
-                       std::size_t n_rows, const std::optional<Vector<double>>& weight, std::optional<int> max_bins,
-                       int n_threads, std::int64_t least_rows, bool keeps_codes) {
-  SparseColumns x;
-  x.values = view_of(values);
-  expect(x.values.n_columns == 1 && x.values.n_rows == rows.shape(0), "values: one column, with a row per cell");
-  expect(n_rows > 0 && n_rows <= kMostRows, "1 to 2^29 - 1 rows");
-  expect(least_rows >= 0, "least_rows must not be negative");
-  check_columns_of_cells(begin, rows, n_rows);
-  x.rows = rows.data();
-  x.begin = begin.data();
-  x.n_rows = n_rows;
-  x.n_columns = begin.shape(0) - 1;
+// Keeps the arrays alive that the columns point into.
+class ColumnsOfArrays {
+ public:
+  ColumnsOfArrays(Table values, Vector<std::int32_t> rows, Vector<std::int64_t> begin, std::size_t n_rows)
+      : values_(std::move(values)), rows_(std::move(rows)), begin_(std::move(begin)) {
+    columns_.values = view_of(values_);
+    expect(columns_.values.n_columns == 1 && columns_.values.n_rows == rows_.shape(0),
+           "values: one column, with a row per cell");
+    expect(n_rows > 0 && n_rows <= kMostRows, "1 to 2^29 - 1 rows");
+    check_columns_of_cells(begin_, rows_, n_rows);
+    columns_.rows = rows_.data();
+    columns_.begin = begin_.data();
+    columns_.n_rows = n_rows;
+    columns_.n_columns = begin_.shape(0) - 1;
+  }
+
+  const SparseColumns& columns() const { return columns_; }
+
+ private:
+  Table values_;
+  Vector<std::int32_t> rows_;
+  Vector<std::int64_t> begin_;
+  SparseColumns columns_;
+};
+
+BinnedMatrix bin_cells(const ColumnsOfArrays& cells, const std::optional<Vector<double>>& weight,
+                       std::optional<int> max_bins, int n_threads, std::int64_t least_rows, bool keeps_codes) {
   SparseBinning options;
-  options.weight = data_or_null(weight, n_rows, "weight: one value per row");
+  options.weight = data_or_null(weight, cells.columns().n_rows, "weight: one value per row");
   expect_bins(max_bins);
+  expect(least_rows >= 0, "least_rows must not be negative");
   options.max_bins = max_bins.value_or(0);
   options.least_rows = least_rows;
   options.keeps_codes = keeps_codes;
   options.n_threads = n_threads;
   nb::gil_scoped_release release;
-  return bin_sparse(x, options);
+  return bin_sparse(cells.columns(), options);
 }
 
 nb::object combinations_of_features(const BinnedMatrix& matrix) {
@@ -277,10 +292,15 @@ void bind_table(nb::module_& m) {
       .def("take", &take, "rows"_a, "n_threads"_a, "Some rows, in this order, as a table of their own.");
   m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a, "first_column"_a = 0,
         "categorical"_a.none() = nb::none());
-  m.def("bin_sparse", &bin_cells, "values"_a, "rows"_a, "begin"_a, "n_rows"_a, "weight"_a.none(), "max_bins"_a.none(),
-        "n_threads"_a, "least_rows"_a = 0, "keeps_codes"_a = true,
-        "A table of which cells that are not stored are zeros, by its columns: their values, their rows, and where "
-        "those of each column begin. Features that no split leaves `least_rows` rows of on both sides are left out.");
+  nb::class_<ColumnsOfArrays>(m, "SparseColumns",
+                              "A table of which cells that are not stored are zeros, by its columns: the values of the "
+                              "cells, their rows, and where those of each column begin.")
+      .def(nb::init<Table, Vector<std::int32_t>, Vector<std::int64_t>, std::size_t>(), "values"_a, "rows"_a, "begin"_a,
+           "n_rows"_a);
+  m.def("bin_sparse", &bin_cells, "columns"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a,
+        "least_rows"_a = 0, "keeps_codes"_a = true,
+        "Columns that no split leaves `least_rows` rows of on both sides are left out. Without codes, of columns with "
+        "few cells outside of their most frequent bin these alone are kept.");
   m.def("table_of_cuts", &make_table_of_cuts, "cuts"_a, "has_missing"_a, "categories"_a.none() = nb::none(),
         "counts"_a.none() = nb::none(), "n_rows"_a = 0, "n_threads"_a = 1,
         "A table of no rows with these cut points, and the tiles that a table with such counts of bins would have.");

@@ -31,11 +31,18 @@ def bin_table(
     first_column: int = 0,
     categorical: npt.NDArray[np.uint8] | None = None,
 ) -> BinnedMatrix: ...
+
+class SparseColumns:
+    def __init__(
+        self,
+        values: npt.NDArray[Any],
+        rows: npt.NDArray[np.int32],
+        begin: npt.NDArray[np.int64],
+        n_rows: int,
+    ) -> None: ...
+
 def bin_sparse(
-    values: npt.NDArray[Any],
-    rows: npt.NDArray[np.int32],
-    begin: npt.NDArray[np.int64],
-    n_rows: int,
+    columns: SparseColumns,
     weight: npt.NDArray[np.float64] | None,
     max_bins: int | None,
     n_threads: int,

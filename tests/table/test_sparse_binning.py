@@ -114,7 +114,7 @@ def test_cells_that_are_no_table_are_refused(part, change, words):
     parts = list(cells_of(make_table(6)))
     parts[part] = change(parts[part])
     with pytest.raises(ValueError, match=words):
-        _core.bin_sparse(*parts, None, 255, 1)
+        _core.SparseColumns(*parts)
 
 
 # --- the same trees ----------------------------------------------------------------------------------------

@@ -86,18 +86,7 @@ def bin_sparse(
         Whether there is a code for each cell. False: of columns with few cells outside of their most frequent
         bin, these cells are all that is kept. Such a table cannot be taken apart.
     """
-    cells = cells_by_columns(X)
-    return _core.bin_sparse(
-        cells.values,
-        cells.rows,
-        cells.begin,
-        X.shape[0],
-        weight,
-        max_bins,
-        n_threads,
-        least_rows,
-        keeps_codes,
-    )
+    return _core.bin_sparse(cells_by_columns(X), weight, max_bins, n_threads, least_rows, keeps_codes)
 
 
 def bin_like(X: FeatureTable, table: _core.BinnedMatrix, n_threads: int) -> _core.BinnedMatrix:

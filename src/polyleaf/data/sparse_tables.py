@@ -6,12 +6,12 @@ A cell that is not stored is a zero, a value like any other; a stored NaN is a m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf import _core
 from polyleaf.data.sparse_formats import Array, SparseTable, compressed
 
 # Cells made dense together: at most 64 MiB of float64, or one row or column where that is more.
@@ -73,32 +73,13 @@ def place_of_infinity(table: SparseTable) -> tuple[int, int, Any] | None:
     return None
 
 
-@dataclass(frozen=True)
-class CellsByColumns:
-    """The stored cells of a table, column by column.
-
-    Attributes
-    ----------
-    values : ndarray of shape (cells, 1)
-        Their numbers.
-    rows : int32 ndarray of shape (cells,)
-        Their rows, ascending within a column.
-    begin : int64 ndarray of shape (columns + 1,)
-        Where the cells of each column begin.
-    """
-
-    values: Array
-    rows: npt.NDArray[np.int32]
-    begin: npt.NDArray[np.int64]
-
-
-def cells_by_columns(table: SparseTable) -> CellsByColumns:
-    """Return the stored cells of a table that `read_sparse` returned."""
+def cells_by_columns(table: SparseTable) -> _core.SparseColumns:
+    """Return the stored cells of a table that `read_sparse` returned, as the core takes them."""
     columns: Any = table.tocsc()
     begin = columns.indptr.astype(np.int64, copy=False)
     n_cells = int(begin[-1])  # there may be room behind them
     rows = columns.indices[:n_cells].astype(np.int32, copy=False)
-    return CellsByColumns(columns.data[:n_cells].reshape(-1, 1), rows, begin)
+    return _core.SparseColumns(columns.data[:n_cells].reshape(-1, 1), rows, begin, columns.shape[0])
 
 
 def dense_columns(table: SparseTable) -> Iterator[tuple[int, Array]]:
