@@ -7,6 +7,7 @@
 #include "table/cuts.hpp"
 #include "table/infinity.hpp"
 #include "table/row_hashes.hpp"
+#include "table/sparse_binning.hpp"
 #include "table/table_parts.hpp"
 #include "table/take_rows.hpp"
 
@@ -31,6 +32,61 @@ BinnedMatrix bin_table(const Table& table, const std::optional<Vector<double>>& 
   expect_bins(max_bins);
   nb::gil_scoped_release release;
   return bin_matrix(x, find_cuts(x, w, max_bins.value_or(0), categories, n_threads), n_threads);
+}
+
+// Compiled code trusts what these say.
+void check_columns_of_cells(const Vector<std::int64_t>& begin, const Vector<std::int32_t>& rows, std::size_t n_rows) {
+  expect(begin.shape(0) > 1 && begin.data()[0] == 0, "begin: from 0 on, one more than columns");
+  const std::size_t n_columns = begin.shape(0) - 1;
+  for (std::size_t c = 0; c < n_columns; ++c) expect(begin.data()[c] <= begin.data()[c + 1], "begin must not fall");
+  expect(begin.data()[n_columns] == static_cast<std::int64_t>(rows.shape(0)), "begin must end with the cells");
+  for (std::size_t c = 0; c < n_columns; ++c) {
+    std::int64_t before = -1;
+    for (std::int64_t i = begin.data()[c]; i < begin.data()[c + 1]; ++i) {
+      expect(rows.data()[i] > before, "the rows of a column must ascend");
+      before = rows.data()[i];
+    }
+    expect(before < static_cast<std::int64_t>(n_rows), "a row is out of range");
+  }
+}
+
+// Keeps the arrays alive that the columns point into.
+class ColumnsOfArrays {
+ public:
+  ColumnsOfArrays(Table values, Vector<std::int32_t> rows, Vector<std::int64_t> begin, std::size_t n_rows)
+      : values_(std::move(values)), rows_(std::move(rows)), begin_(std::move(begin)) {
+    columns_.values = view_of(values_);
+    expect(columns_.values.n_columns == 1 && columns_.values.n_rows == rows_.shape(0),
+           "values: one column, with a row per cell");
+    expect(n_rows > 0 && n_rows <= kMostRows, "1 to 2^29 - 1 rows");
+    check_columns_of_cells(begin_, rows_, n_rows);
+    columns_.rows = rows_.data();
+    columns_.begin = begin_.data();
+    columns_.n_rows = n_rows;
+    columns_.n_columns = begin_.shape(0) - 1;
+  }
+
+  const SparseColumns& columns() const { return columns_; }
+
+ private:
+  Table values_;
+  Vector<std::int32_t> rows_;
+  Vector<std::int64_t> begin_;
+  SparseColumns columns_;
+};
+
+BinnedMatrix bin_cells(const ColumnsOfArrays& cells, const std::optional<Vector<double>>& weight,
+                       std::optional<int> max_bins, int n_threads, std::int64_t least_rows, bool keeps_codes) {
+  SparseBinning options;
+  options.weight = data_or_null(weight, cells.columns().n_rows, "weight: one value per row");
+  expect_bins(max_bins);
+  expect(least_rows >= 0, "least_rows must not be negative");
+  options.max_bins = max_bins.value_or(0);
+  options.least_rows = least_rows;
+  options.keeps_codes = keeps_codes;
+  options.n_threads = n_threads;
+  nb::gil_scoped_release release;
+  return bin_sparse(cells.columns(), options);
 }
 
 nb::object combinations_of_features(const BinnedMatrix& matrix) {
@@ -131,6 +187,7 @@ BinnedMatrix join_parts(const nb::list& parts, int n_threads) {
   std::vector<BinnedMatrix> owned;
   for (nb::handle part : parts) owned.push_back(std::move(nb::cast<BinnedMatrix&>(part)));
   expect(!owned.empty(), "nothing to join");
+  for (const BinnedMatrix& part : owned) expect(part.is_whole(), "a part does not have all codes");
   for (const BinnedMatrix& part : owned) expect(part.n_rows == owned.front().n_rows, "parts of different rows");
   nb::gil_scoped_release release;
   return join_columns(std::move(owned), n_threads);
@@ -216,6 +273,12 @@ void bind_table(nb::module_& m) {
             return to_numpy(std::vector<std::uint32_t>(b.features[f].categories));
           },
           "feature"_a, "The category of each bin; none of a numeric feature.")
+      .def_prop_ro(
+          "is_whole", [](const BinnedMatrix& b) { return b.is_whole(); },
+          "Whether the codes of all features are kept, one for each row.")
+      .def_prop_ro(
+          "n_in_tiles", [](const BinnedMatrix& b) { return b.n_in_tiles(); },
+          "Features that are kept; the others have one bin, and cannot be split.")
       .def("codes", &training_codes, "Codes of the training rows, rows x features; missing is the last bin.")
       .def("feature_combinations", &combinations_of_features,
            "Per feature, the number of the combination of neighbours that histograms may sum as one; -1: none.")
@@ -229,6 +292,15 @@ void bind_table(nb::module_& m) {
       .def("take", &take, "rows"_a, "n_threads"_a, "Some rows, in this order, as a table of their own.");
   m.def("bin_table", &bin_table, "table"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a, "first_column"_a = 0,
         "categorical"_a.none() = nb::none());
+  nb::class_<ColumnsOfArrays>(m, "SparseColumns",
+                              "A table of which cells that are not stored are zeros, by its columns: the values of the "
+                              "cells, their rows, and where those of each column begin.")
+      .def(nb::init<Table, Vector<std::int32_t>, Vector<std::int64_t>, std::size_t>(), "values"_a, "rows"_a, "begin"_a,
+           "n_rows"_a);
+  m.def("bin_sparse", &bin_cells, "columns"_a, "weight"_a.none(), "max_bins"_a.none(), "n_threads"_a,
+        "least_rows"_a = 0, "keeps_codes"_a = true,
+        "Columns that no split leaves `least_rows` rows of on both sides are left out. Without codes, of columns with "
+        "few cells outside of their most frequent bin these alone are kept.");
   m.def("table_of_cuts", &make_table_of_cuts, "cuts"_a, "has_missing"_a, "categories"_a.none() = nb::none(),
         "counts"_a.none() = nb::none(), "n_rows"_a = 0, "n_threads"_a = 1,
         "A table of no rows with these cut points, and the tiles that a table with such counts of bins would have.");

@@ -32,6 +32,7 @@ nb::object code_view(const FeatureTile& tile, std::size_t n_rows, nb::handle own
 
 nb::dict take_apart(nb::handle self) {
   const auto& b = nb::cast<const BinnedMatrix&>(self);
+  expect(b.is_whole(), "the table does not have all codes");
   nb::dict out;
   out["n_rows"] = b.n_rows;
   add_lists<double>(out, "cut_begin", "cuts", b.features.size(), [&](std::size_t f) { return b.features[f].cuts; });

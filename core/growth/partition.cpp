@@ -10,16 +10,35 @@ namespace {
 constexpr std::size_t kBlockRows = 8192;
 constexpr std::size_t kAhead = 32;  // rows: their codes are fetched this far ahead
 
+// The codes of one feature of a tile that keeps codes.
+template <class Code>
+struct KeptCodes {
+  const Code* codes;
+  std::size_t stride;
+
+  void fetch(std::uint32_t row) const { __builtin_prefetch(codes + row * stride); }
+  std::uint32_t operator()(std::uint32_t row) const { return codes[row * stride]; }
+};
+
+// And of one that has the cells outside of frequent bins alone.
+struct ListedCodes {
+  const FeatureTile& tile;
+  std::size_t position;
+
+  void fetch(std::uint32_t row) const { __builtin_prefetch(tile.cells.row_begin.data() + row); }
+  std::uint32_t operator()(std::uint32_t row) const { return tile.code(row, position); }
+};
+
 // Left rows to the front of `left`, right rows to the front of `right`; the two may not overlap, except that `left` may
 // be `rows` itself.
-template <class Code, class GoesLeft>
-std::size_t partition_block(const Code* codes, std::size_t stride, const GoesLeft& goes_left, const std::uint32_t* rows,
-                            std::size_t n, std::uint32_t* left, std::uint32_t* right) {
+template <class Codes, class GoesLeft>
+std::size_t partition_block(const Codes& codes, const GoesLeft& goes_left, const std::uint32_t* rows, std::size_t n,
+                            std::uint32_t* left, std::uint32_t* right) {
   std::size_t n_left = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t row = rows[i];
-    if (i + kAhead < n) __builtin_prefetch(codes + rows[i + kAhead] * stride);
-    const bool goes = goes_left(static_cast<std::uint32_t>(codes[row * stride]));
+    if (i + kAhead < n) codes.fetch(rows[i + kAhead]);
+    const bool goes = goes_left(codes(row));
     left[n_left] = row;
     right[i - n_left] = row;
     n_left += goes ? 1 : 0;
@@ -32,9 +51,12 @@ std::size_t partition_by(const FeatureTile& tile, std::size_t position, const Go
                          std::size_t n, std::uint32_t* spare, const Team& team) {
   const std::size_t stride = tile.n_features();
   const auto run = [&](const std::uint32_t* from, std::size_t count, std::uint32_t* left, std::uint32_t* right) {
-    if (!tile.wide) return partition_block(tile.codes.data() + position, stride, goes_left, from, count, left, right);
+    if (!tile.keeps_codes) return partition_block(ListedCodes{tile, position}, goes_left, from, count, left, right);
+    if (!tile.wide)
+      return partition_block(KeptCodes<std::uint8_t>{tile.codes.data() + position, stride}, goes_left, from, count,
+                             left, right);
     const auto* codes = reinterpret_cast<const std::uint16_t*>(tile.codes.data()) + position;
-    return partition_block(codes, stride, goes_left, from, count, left, right);
+    return partition_block(KeptCodes<std::uint16_t>{codes, stride}, goes_left, from, count, left, right);
   };
 
   const std::size_t n_blocks = (n + kBlockRows - 1) / kBlockRows;

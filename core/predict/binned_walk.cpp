@@ -46,6 +46,8 @@ class BinnedNodes {
     if (forest.feature[i] < 0 || feature >= matrix.features.size())
       throw std::invalid_argument("a split is by " + name + ", which the table does not have");
     const FeatureBins& bins = matrix.features[feature];
+    if (bins.tile == kNoTile)
+      throw std::invalid_argument("a split is by " + name + ", of which the table has no codes");
     const std::size_t n_words = static_cast<std::size_t>(forest.category_begin[i + 1] - forest.category_begin[i]);
     if ((n_words > 0) != bins.categorical)
       throw std::invalid_argument(name + " is categorical " +

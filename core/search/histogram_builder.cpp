@@ -88,6 +88,7 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const Node& node, 
 
 HistogramBuilder::Visit HistogramBuilder::choose(std::size_t at, std::size_t n_rows) const {
   const FeatureTile& tile = matrix_.tiles[at];
+  if (!tile.keeps_codes) return Visit::kCells;
   if (!all_features_ && positions_[at].size() < kFewFeatures * tile.n_features()) return Visit::kCodes;
   if (combinations_pay(at, n_rows)) return Visit::kCombinations;
   return tile.skips_frequent ? Visit::kCells : Visit::kCodes;

@@ -16,7 +16,8 @@ NodeSearches::NodeSearches(const BinnedMatrix& matrix, const OutputTerms& terms,
       threads_(static_cast<std::size_t>(std::max(1, options.n_threads))) {
   for (OfThread& one : threads_)
     for (TileSearchPair& searches : one.searches) searches = searches_.make();
-  const double bins = static_cast<double>(matrix.n_slots) / static_cast<double>(matrix.features.size());
+  const double bins =
+      static_cast<double>(matrix.n_slots) / static_cast<double>(std::max<std::size_t>(matrix.n_in_tiles(), 1));
   few_rows_ = static_cast<std::size_t>(threads_[0].searches[kBuilt].numeric->rows_per_bin() * bins);
 }
 

@@ -1,5 +1,7 @@
 #include "search/row_order.hpp"
 
+#include <algorithm>
+
 namespace polyleaf {
 namespace {
 
@@ -15,6 +17,20 @@ void RowOrder::start(const PayloadLayout& layout, const FeatureTile& tile, const
   width_ = static_cast<std::size_t>(layout.width);
   order_.resize(tile.n_features() * rows.size());
   n_missing_.assign(tile.n_features(), 0);
+  if (!tile.keeps_codes) read_cells();
+}
+
+// The codes of the rows, feature by feature, from the cells that are listed: they would be searched for one by one
+// else.
+void RowOrder::read_cells() {
+  const std::size_t n_rows = rows_->size();
+  cell_codes_.resize(tile_->n_features() * n_rows);
+  for (std::size_t position = 0; position < tile_->n_features(); ++position)
+    std::fill_n(cell_codes_.begin() + static_cast<std::ptrdiff_t>(position * n_rows), n_rows,
+                tile_->frequent_slot[position] - tile_->slot_begin[position]);
+  for (std::size_t i = 0; i < n_rows; ++i)
+    each_listed(*tile_, rows_->row(i),
+                [&](std::size_t position, std::uint32_t code) { cell_codes_[position * n_rows + i] = code; });
 }
 
 // By counting the rows of each group.
@@ -25,7 +41,8 @@ void RowOrder::sort(std::size_t position) {
   occupied_.assign((n_bins + kBits - 1) / kBits, 0);
   codes_.resize(n_rows);
   for (std::size_t i = 0; i < n_rows; ++i) {
-    const auto code = static_cast<std::uint32_t>(tile_->code(rows_->row(i), position));
+    const std::uint32_t code =
+        tile_->keeps_codes ? tile_->code(rows_->row(i), position) : cell_codes_[position * n_rows + i];
     codes_[i] = code;
     occupied_[code / kBits] |= std::uint64_t{1} << code % kBits;
   }

@@ -40,6 +40,8 @@ class RowOrder {
   StepSums sums(std::size_t position, int output_tile) const;
 
  private:
+  void read_cells();
+
   const FeatureTile* tile_ = nullptr;
   const NodeRows* rows_ = nullptr;
   const std::int32_t* weights_ = nullptr;
@@ -52,7 +54,8 @@ class RowOrder {
   std::vector<std::uint32_t> group_of_bin_;  // of those bins that hold rows
   std::vector<std::uint32_t> bin_of_group_;
   std::vector<std::uint32_t> group_end_;
-  std::vector<std::uint32_t> codes_;  // per row: its bin, then its group
+  std::vector<std::uint32_t> codes_;       // per row: its bin, then its group
+  std::vector<std::uint32_t> cell_codes_;  // features x rows, of a tile that keeps no codes
 };
 
 }  // namespace polyleaf

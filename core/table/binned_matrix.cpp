@@ -150,6 +150,17 @@ bool BinnedMatrix::has_categories() const {
   return std::any_of(features.begin(), features.end(), [](const FeatureBins& bins) { return bins.categorical; });
 }
 
+bool BinnedMatrix::is_whole() const {
+  const auto keeps_codes = [](const FeatureTile& tile) { return tile.keeps_codes; };
+  return n_in_tiles() == features.size() && std::all_of(tiles.begin(), tiles.end(), keeps_codes);
+}
+
+std::size_t BinnedMatrix::n_in_tiles() const {
+  std::size_t n = 0;
+  for (const FeatureTile& tile : tiles) n += tile.n_features();
+  return n;
+}
+
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads) {
   BinnedMatrix matrix;
   take_cuts(columns, matrix);
@@ -176,7 +187,10 @@ BinnedMatrix bin_like(const MatrixView& x, const BinnedMatrix& layout, int n_thr
   BinnedMatrix matrix;
   matrix.n_slots = layout.n_slots;
   matrix.features = layout.features;
-  for (const FeatureTile& tile : layout.tiles) static_cast<TileLayout&>(matrix.tiles.emplace_back()) = tile;
+  for (const FeatureTile& tile : layout.tiles) {
+    static_cast<TileLayout&>(matrix.tiles.emplace_back()) = tile;
+    matrix.tiles.back().keeps_codes = true;
+  }
   take_rooms(matrix, x.n_rows);
   with_real(x.dtype, [&](auto zero) {
     using Real = decltype(zero);
@@ -262,7 +276,7 @@ std::vector<std::uint8_t> interleaved_codes(const BinnedMatrix& matrix, std::siz
   const std::size_t m = matrix.features.size();
   const std::size_t n = matrix.n_rows;
   for (std::size_t f = 0; f < m; ++f)
-    if (matrix.tiles[matrix.features[f].tile].wide)
+    if (matrix.features[f].n_bins() > 256)
       throw std::invalid_argument("feature " + std::to_string(f) + " has " +
                                   std::to_string(matrix.features[f].n_bins()) + " bins; at most 256 fit 8 bits");
   std::vector<std::uint8_t> codes((m + size - 1) / size * n * size);
@@ -271,10 +285,17 @@ std::vector<std::uint8_t> interleaved_codes(const BinnedMatrix& matrix, std::siz
     const std::size_t begin = block * kMostEncodeRows;
     const std::size_t end = std::min(n, begin + kMostEncodeRows);
     for (std::size_t f = 0; f < m; ++f) {
-      const FeatureTile& tile = matrix.tiles[matrix.features[f].tile];
+      const std::uint32_t at = matrix.features[f].tile;
+      if (at == kNoTile) continue;  // zeros
+      const FeatureTile& tile = matrix.tiles[at];
+      std::uint8_t* to = codes.data() + f / size * n * size + f % size;
+      if (!tile.keeps_codes) {
+        for (std::size_t row = begin; row < end; ++row)
+          to[row * size] = static_cast<std::uint8_t>(tile.code(row, matrix.features[f].position));
+        continue;
+      }
       const std::size_t step = tile.n_features();
       const std::uint8_t* from = tile.codes.data() + matrix.features[f].position;
-      std::uint8_t* to = codes.data() + f / size * n * size + f % size;
       for (std::size_t row = begin; row < end; ++row) to[row * size] = from[row * step];
     }
   });

@@ -15,8 +15,12 @@
 //   feature       0      1  m      2        4                 3
 //   slot_begin  0       3       6         10      12    0               300
 //   first_slot  0                                       12
+//
+// A tile of a sparse table may keep the cells outside of frequent bins alone (visited_cells.hpp), and a feature that
+// cannot be split may be in no tile at all (sparse_binning.hpp).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,7 +32,8 @@
 
 namespace polyleaf {
 
-constexpr std::size_t kMostRows = 0x1fffffff;  // of a table
+constexpr std::size_t kMostRows = 0x1fffffff;   // of a table
+constexpr std::uint32_t kNoTile = 0xffffffffu;  // of a feature that is in none
 
 // A few features side by side. A bin of a feature is a slot of the tile: slot = slot_begin[position] + code.
 struct TileLayout {
@@ -39,6 +44,7 @@ struct TileLayout {
   bool wide = false;                         // 16-bit codes instead of 8-bit ones
   bool categorical = false;                  // its features are all categorical, or none is
   bool skips_frequent = false;               // histograms visit the cells outside of frequent bins only
+  bool keeps_codes = true;                   // false: there are those cells alone
   std::vector<std::uint32_t> frequent_slot;  // per feature: that of its most frequent bin
 
   std::size_t n_features() const { return features.size(); }
@@ -47,15 +53,29 @@ struct TileLayout {
 };
 
 struct FeatureTile : TileLayout {
-  Buffer<std::uint8_t> codes;        // rows x features, row by row
+  Buffer<std::uint8_t> codes;        // rows x features, row by row, where it keeps them
   VisitedCells cells;                // where it skips frequent bins
   FeatureCombinations combinations;  // of neighbouring features, where that pays
 
   std::uint32_t code(std::size_t row, std::size_t position) const {
+    if (!keeps_codes) return cells.code(row, slot_begin[position], slot_begin[position + 1], frequent_slot[position]);
     const std::size_t cell = row * features.size() + position;
     return wide ? reinterpret_cast<const std::uint16_t*>(codes.data())[cell] : codes[cell];
   }
 };
+
+// Calls visit(position, code) for the cells of a row that are listed, in the order of the features.
+template <class Visit>
+void each_listed(const FeatureTile& tile, std::size_t row, Visit&& visit) {
+  std::size_t position = 0;
+  for (std::uint32_t at = tile.cells.row_begin[row]; at < tile.cells.row_begin[row + 1]; ++at) {
+    const std::uint32_t slot = tile.cells.slots[at];
+    const auto after =
+        std::upper_bound(tile.slot_begin.begin() + static_cast<std::ptrdiff_t>(position), tile.slot_begin.end(), slot);
+    position = static_cast<std::size_t>(after - tile.slot_begin.begin()) - 1;
+    visit(position, slot - tile.slot_begin[position]);
+  }
+}
 
 struct FeatureBins {
   std::vector<double> cuts;
@@ -63,7 +83,7 @@ struct FeatureBins {
   bool has_missing = false;
   bool categorical = false;
   std::vector<std::uint32_t> categories;  // of a categorical feature: the category of each bin
-  std::uint32_t tile = 0;
+  std::uint32_t tile = kNoTile;           // which then has one bin with all rows
   std::uint32_t position = 0;
 
   std::uint32_t n_bins() const { return n_value_bins + (has_missing ? 1u : 0u); }
@@ -81,9 +101,13 @@ struct BinnedMatrix {
   BinnedMatrix& operator=(BinnedMatrix&&) = default;
 
   bool has_categories() const;
+  // Whether all features are in tiles that keep codes.
+  bool is_whole() const;
+  // Features that are in tiles.
+  std::size_t n_in_tiles() const;
   std::uint32_t code(std::size_t row, std::size_t feature) const {
     const FeatureBins& bins = features[feature];
-    return tiles[bins.tile].code(row, bins.position);
+    return bins.tile == kNoTile ? 0 : tiles[bins.tile].code(row, bins.position);
   }
 };
 

@@ -25,7 +25,7 @@ VisitedCells empty_copy(const VisitedCells& cells, const std::uint32_t* rows, st
 FeatureTile empty_copy(const FeatureTile& tile, const std::uint32_t* rows, std::size_t n_rows) {
   FeatureTile out;
   static_cast<TileLayout&>(out) = tile;
-  out.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));
+  if (tile.keeps_codes) out.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));
   out.cells = empty_copy(tile.cells, rows, n_rows);
   out.combinations.first = tile.combinations.first;
   out.combinations.slot_begin = tile.combinations.slot_begin;
@@ -43,9 +43,9 @@ void copy_cells(const VisitedCells& from, const std::uint32_t* rows, std::size_t
 
 void copy_cells(const FeatureTile& from, const std::uint32_t* rows, std::size_t begin, std::size_t end,
                 FeatureTile& to) {
-  const std::size_t row_bytes = from.n_features() * (from.wide ? 2 : 1);
+  const std::size_t row_bytes = from.keeps_codes ? from.n_features() * (from.wide ? 2 : 1) : 0;
   for (std::size_t i = begin; i < end; ++i)
-    std::memcpy(to.codes.data() + i * row_bytes, from.codes.data() + rows[i] * row_bytes, row_bytes);
+    if (row_bytes > 0) std::memcpy(to.codes.data() + i * row_bytes, from.codes.data() + rows[i] * row_bytes, row_bytes);
   copy_cells(from.cells, rows, begin, end, to.cells);
   copy_cells(from.combinations.cells, rows, begin, end, to.combinations.cells);
 }

@@ -11,12 +11,11 @@ constexpr std::size_t kLeastSkippingFeatures = 32;
 // From this share of its most frequent bin on, visiting only the other cells of a feature pays.
 constexpr double kLeastSkipped = 0.2;
 constexpr std::size_t kMostSkippingRows = kMostVisited / kTileFeatures;
-constexpr int kKinds = 8;
+constexpr int kKinds = 16;
 
-std::size_t features_of_skipping_tiles(std::size_t n_features, std::size_t n_rows, int n_threads) {
+std::size_t features_of_skipping_tiles(std::size_t n_features, std::size_t most, std::size_t n_rows, int n_threads) {
   const std::size_t shared = std::min(2 * static_cast<std::size_t>(n_threads), n_features / kLeastSkippingFeatures);
-  const std::size_t n_tiles =
-      std::max({std::size_t{1}, shared, (n_features + kMostSkippingFeatures - 1) / kMostSkippingFeatures});
+  const std::size_t n_tiles = std::max({std::size_t{1}, shared, (n_features + most - 1) / most});
   return std::min((n_features + n_tiles - 1) / n_tiles, kMostVisited / std::max<std::size_t>(1, n_rows));
 }
 
@@ -38,27 +37,33 @@ void take_cuts(std::vector<ColumnCuts>& columns, BinnedMatrix& matrix) {
 std::vector<FrequentBin> frequent_bins(const BinnedMatrix& matrix, const std::vector<std::int64_t>& counts,
                                        std::size_t n_rows) {
   std::vector<FrequentBin> frequent(matrix.features.size());
-  auto first = counts.begin();
+  const std::int64_t* first = counts.data();
   for (std::size_t f = 0; f < frequent.size(); ++f) {
-    const auto end = first + matrix.features[f].n_bins();
-    const auto most = std::max_element(first, end);
-    double n_sample = 0;
-    for (auto count = first; count < end; ++count) n_sample += static_cast<double>(*count);
-    frequent[f].code = static_cast<std::uint32_t>(most - first);
-    frequent[f].skipped =
-        *most > 0 && n_rows <= kMostSkippingRows && static_cast<double>(*most) >= kLeastSkipped * n_sample;
-    first = end;
+    const std::size_t n_bins = matrix.features[f].n_bins();
+    frequent[f] = frequent_bin(first, n_bins, n_rows);
+    first += n_bins;
   }
   return frequent;
 }
 
-int kind_of_tile(const FeatureBins& bins, bool skips_frequent) {
-  return (bins.categorical ? 4 : 0) + (skips_frequent ? 2 : 0) + (bins.n_bins() > 256 ? 1 : 0);
+FrequentBin frequent_bin(const std::int64_t* counts, std::size_t n_bins, std::size_t n_rows) {
+  const std::int64_t* most = std::max_element(counts, counts + n_bins);
+  double n_sample = 0;
+  for (std::size_t bin = 0; bin < n_bins; ++bin) n_sample += static_cast<double>(counts[bin]);
+  FrequentBin frequent;
+  frequent.code = static_cast<std::uint32_t>(most - counts);
+  frequent.skipped = *most > 0 && n_rows <= kMostSkippingRows && static_cast<double>(*most) >= kLeastSkipped * n_sample;
+  return frequent;
 }
 
-void add_tile(BinnedMatrix& matrix, const FeatureBins& like, bool skips_frequent) {
+int kind_of_tile(const FeatureBins& bins, bool skips_frequent, bool keeps_codes) {
+  return (keeps_codes ? 0 : 8) + (bins.categorical ? 4 : 0) + (skips_frequent ? 2 : 0) + (bins.n_bins() > 256 ? 1 : 0);
+}
+
+void add_tile(BinnedMatrix& matrix, const FeatureBins& like, bool skips_frequent, bool keeps_codes) {
   FeatureTile& tile = matrix.tiles.emplace_back();
   tile.skips_frequent = skips_frequent;
+  tile.keeps_codes = keeps_codes;
   tile.wide = like.n_bins() > 256;
   tile.categorical = like.categorical;
   tile.slot_begin.push_back(0);
@@ -84,16 +89,22 @@ void lay_out_tiles(BinnedMatrix& matrix, const std::vector<FrequentBin>& frequen
   for (int kind = 0; kind < kKinds; ++kind) {
     std::vector<std::size_t> features;
     for (std::size_t f = 0; f < matrix.features.size(); ++f)
-      if (kind_of_tile(matrix.features[f], frequent[f].skipped) == kind) features.push_back(f);
+      if (!frequent[f].left_out &&
+          kind_of_tile(matrix.features[f], frequent[f].skipped, frequent[f].keeps_codes) == kind)
+        features.push_back(f);
     if (features.empty()) continue;
     const bool skips = frequent[features.front()].skipped;
-    const std::size_t most = skips ? features_of_skipping_tiles(features.size(), n_rows, n_threads) : kTileFeatures;
+    const bool keeps_codes = frequent[features.front()].keeps_codes;
+    const std::size_t most_skipping = keeps_codes ? kMostSkippingFeatures : kMostListedFeatures;
+    const std::size_t most =
+        skips ? features_of_skipping_tiles(features.size(), most_skipping, n_rows, n_threads) : kTileFeatures;
+    const std::uint32_t most_slots = keeps_codes ? kTileSlots : kListedTileSlots;
     const std::size_t first_tile = matrix.tiles.size();
     for (const std::size_t f : features) {
       const FeatureBins& bins = matrix.features[f];
       if (matrix.tiles.size() == first_tile || matrix.tiles.back().n_features() == most ||
-          matrix.tiles.back().n_slots() + bins.n_bins() > kTileSlots)
-        add_tile(matrix, bins, skips);
+          matrix.tiles.back().n_slots() + bins.n_bins() > most_slots)
+        add_tile(matrix, bins, skips, keeps_codes);
       add_to_last_tile(matrix, f, frequent[f].code);
     }
   }
@@ -104,7 +115,7 @@ void take_rooms(BinnedMatrix& matrix, std::size_t n_rows) {
     if (tile.skips_frequent && n_rows > kMostVisited / tile.n_features())
       throw std::invalid_argument(std::to_string(n_rows) + " rows of a tile of " + std::to_string(tile.n_features()) +
                                   " features that skips frequent bins are more than 2^32 - 1 cells");
-    tile.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));
+    if (tile.keeps_codes) tile.codes = Buffer<std::uint8_t>(n_rows * tile.n_features() * (tile.wide ? 2 : 1));
   }
   matrix.n_rows = n_rows;
 }
@@ -112,6 +123,7 @@ void take_rooms(BinnedMatrix& matrix, std::size_t n_rows) {
 void list_cells(BinnedMatrix& matrix, int n_threads) {
   if (matrix.n_rows == 0) return;
   for (FeatureTile& tile : matrix.tiles) {
+    if (!tile.keeps_codes) continue;
     tile.cells = list_visited_cells(tile, matrix.n_rows, n_threads);
     tile.combinations = combine_features(tile, matrix.n_rows, n_threads);
   }

@@ -4,9 +4,13 @@
 //   slots:      | row 0: slot, slot, slot | row 1: slot | row 2: none | row 3: slot, ...
 //   row_begin:  0                         3             4             4
 //
+// Where these are few, they are all that is kept of a tile: a cell that is not listed is in the frequent bin. The slots
+// of a row ascend.
+//
 // What it buys: two thirds of a round on mnist, a quarter on one-hot columns.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,6 +32,12 @@ struct VisitedCells {
 
   bool empty() const { return row_begin.empty(); }
   TileCells view() const;
+  // The code of a feature whose slots are [begin, end) in a row, of which that of its frequent bin is not listed.
+  std::uint32_t code(std::size_t row, std::uint32_t begin, std::uint32_t end, std::uint32_t frequent) const {
+    const std::uint16_t* last = slots.data() + row_begin[row + 1];
+    const std::uint16_t* at = std::lower_bound(slots.data() + row_begin[row], last, begin);
+    return (at != last && *at < end ? *at : frequent) - begin;
+  }
 };
 
 // list_row(row, slots) writes the slots of a row, `most` at most, and returns their number.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from polyleaf import _core
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.dataset import Dataset, FeatureTable
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.shared_binning import bin_shard
-from polyleaf.data.sparse_tables import dense_columns
+from polyleaf.data.sparse_formats import SparseTable
+from polyleaf.data.sparse_tables import cells_by_columns, dense_columns
 from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.params.settings import Settings
 
@@ -27,8 +29,8 @@ def bin_table(
     Each column gets at most `max_bins` bins of about equal weight (one per distinct value where there are
     few), bounded halfway between observed values: bin b holds the x with ``cuts[b - 1] < x <= cuts[b]``.
     Missing values have a bin of their own after those. All rows count, not a sample of them. The table is
-    read in place, whatever its dtype and strides; a sparse one is made dense some columns at a time, and a
-    streamed one is read some columns at a time. The codes are dense, one or two bytes a cell.
+    read in place, whatever its dtype and strides; a streamed one is read some columns at a time. The codes
+    are dense, one or two bytes a cell, of a sparse table, too.
 
     Parameters
     ----------
@@ -49,17 +51,42 @@ def bin_table(
         return _core.bin_table(X, weight, max_bins, n_threads, categorical=categorical)
     if isinstance(X, BinnedRows):
         return X.matrix
-    parts = []
-    if isinstance(X, StreamedTable):
-        for first, panel, threads in X.panels(n_threads, weighted=weight is not None):
-            own = None if categorical is None else categorical[first : first + panel.shape[1]]
-            parts.append(_core.bin_table(panel, weight, max_bins, threads, first, own))
-            del panel  # before the next one is read
-    else:
+    if not isinstance(X, StreamedTable):
         assert categorical is None  # columns of a sparse table are numbers
-        for first, block in dense_columns(X):
-            parts.append(_core.bin_table(block, weight, max_bins, n_threads, first_column=first))
+        return bin_sparse(X, weight, max_bins, n_threads)
+    parts = []
+    for first, panel, threads in X.panels(n_threads, weighted=weight is not None):
+        own = None if categorical is None else categorical[first : first + panel.shape[1]]
+        parts.append(_core.bin_table(panel, weight, max_bins, threads, first, own))
+        del panel  # before the next one is read
     return parts[0] if len(parts) == 1 else _core.join_columns(parts, n_threads)
+
+
+def bin_sparse(
+    X: SparseTable,
+    weight: FloatArray | None,
+    max_bins: int | None,
+    n_threads: int,
+    *,
+    least_rows: int = 0,
+    keeps_codes: bool = True,
+) -> _core.BinnedMatrix:
+    """Return a sparse table as bins, those that it has as a dense one.
+
+    Parameters
+    ----------
+    X : csr_array or csc_array of shape (rows, features)
+        As in `bin_table`.
+    weight, max_bins, n_threads
+        As in `bin_table`.
+    least_rows : int, default=0
+        Columns are left out if each split by them, of all rows or of some, leaves fewer rows on one side:
+        they have one bin, and trees that are to have as many rows in each leaf do without them. 0: none are.
+    keeps_codes : bool, default=True
+        Whether there is a code for each cell. False: of columns with few cells outside of their most frequent
+        bin, these cells are all that is kept. Such a table cannot be taken apart.
+    """
+    return _core.bin_sparse(cells_by_columns(X), weight, max_bins, n_threads, least_rows, keeps_codes)
 
 
 def bin_like(X: FeatureTable, table: _core.BinnedMatrix, n_threads: int) -> _core.BinnedMatrix:
@@ -108,8 +135,19 @@ def are_same_for_cuts(weight: FloatArray | None, other: FloatArray | None) -> bo
     return np.array_equal(first, second)
 
 
-def bin_data(data: Dataset, settings: Settings) -> _core.BinnedMatrix:
-    """Return the table of the training rows as bin codes."""
+def bin_data(data: Dataset, settings: Settings, least_rows: int = 0) -> _core.BinnedMatrix:
+    """Return the table of the training rows as bins, for one run or several.
+
+    Parameters
+    ----------
+    data : Dataset
+        The rows.
+    settings : Settings
+        Of the runs.
+    least_rows : int, default=0
+        What `min_samples_leaf` is at least in all runs: columns of a sparse table that it forbids to split
+        are left out. 0: the codes of all columns are needed.
+    """
     if data.shard is not None and not isinstance(data.X, BinnedRows):
         assert isinstance(data.X, np.ndarray)
         return bin_shard(
@@ -119,5 +157,15 @@ def bin_data(data: Dataset, settings: Settings) -> _core.BinnedMatrix:
             settings.n_threads,
             settings.categorical,
             data.shard,
+        )
+    if scipy.sparse.issparse(data.X):
+        return bin_sparse(
+            data.X,
+            data.weights.row,
+            settings.max_bins,
+            settings.n_threads,
+            least_rows=least_rows,
+            # A GPU gets them all, and where labels are sparse, columns are looked at one by one.
+            keeps_codes=settings.device != "cpu" or scipy.sparse.issparse(data.y),
         )
     return bin_table(data.X, data.weights.row, settings.max_bins, settings.n_threads, settings.categorical)

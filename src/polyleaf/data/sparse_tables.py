@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf import _core
 from polyleaf.data.sparse_formats import Array, SparseTable, compressed
 
 # Cells made dense together: at most 64 MiB of float64, or one row or column where that is more.
@@ -70,6 +71,15 @@ def place_of_infinity(table: SparseTable) -> tuple[int, int, Any] | None:
             row, column = (line, place) if table.format == "csr" else (place, line)
             return row, column, data[entry]
     return None
+
+
+def cells_by_columns(table: SparseTable) -> _core.SparseColumns:
+    """Return the stored cells of a table that `read_sparse` returned, as the core takes them."""
+    columns: Any = table.tocsc()
+    begin = columns.indptr.astype(np.int64, copy=False)
+    n_cells = int(begin[-1])  # there may be room behind them
+    rows = columns.indices[:n_cells].astype(np.int32, copy=False)
+    return _core.SparseColumns(columns.data[:n_cells].reshape(-1, 1), rows, begin, columns.shape[0])
 
 
 def dense_columns(table: SparseTable) -> Iterator[tuple[int, Array]]:

@@ -204,7 +204,7 @@ def cv(
     folds = folds_of(problem, cv, X, y, groups, shuffle=shuffle)
 
     def make_runs() -> Iterator[Run]:
-        matrix = bin_data(data, settings)
+        matrix = bin_data(data, settings, settings.min_samples_leaf)
         for i, (train, test) in enumerate(folds):
             yield run_of_part(problem, matrix, train, test, _SET_NAME, f"y of the train rows of fold {i}")
 

@@ -67,7 +67,9 @@ class CpuDevice:
 
     def grower(self, matrix: BinnedMatrix | None) -> Grower:
         """Return what grows trees on the table, which is binned first where that is not done yet."""
-        return self._grower_on(bin_data(self._data, self._settings) if matrix is None else matrix)
+        if matrix is None:
+            matrix = bin_data(self._data, self._settings, self._settings.min_samples_leaf)
+        return self._grower_on(matrix)
 
     def _grower_on(self, matrix: BinnedMatrix) -> Grower:
         return DenseGrower(matrix, settings_of(self._settings))
