@@ -16,6 +16,9 @@
 
 namespace polyleaf {
 
+// Below, float32 may have lost small terms.
+constexpr float kSmallestEstimate = 1e-25f;
+
 // OutputTerms in float32, 32 outputs to a tile, factors relative to the largest.
 class EstimateTerms {
  public:
@@ -23,6 +26,8 @@ class EstimateTerms {
 
   // Whether estimates of this tree's candidates can be relied on.
   bool usable() const { return !factor_.empty(); }
+  // Of an estimate, relative to it.
+  float error() const;
   FloatTerms tile(const SearchedNode& node, int output_tile) const;
 
  private:
@@ -44,9 +49,6 @@ class EstimatingFinder : public TileSearch {
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
 
  protected:
-  // Below, float32 may have lost small terms.
-  static constexpr float kSmallestEstimate = 1e-25f;
-
   void clear(const FeatureTile& tile);
   void clear_estimates(std::size_t position);
   EstimateTile prepare(int output_tile) const;

@@ -1,0 +1,141 @@
+#include "search/sparse_finder.hpp"
+
+#include <algorithm>
+
+namespace polyleaf {
+
+SparseFinder::SparseFinder(const OutputTerms& terms, const EstimateTerms& estimates, const JointScore& joint)
+    : terms_(terms), estimates_(estimates), joint_(joint), candidates_(terms, true) {
+  const auto n_tiles = static_cast<std::size_t>(terms.layout().n_tiles);
+  sums_.resize(n_tiles);
+  float_terms_.resize(n_tiles);
+  room_.resize(top_bound_room(n_tiles));
+  for (std::vector<std::int32_t>* sums : {&left_, &missing_, &with_missing_})
+    sums->resize(terms.layout().n_channels() + PayloadLayout::kSlack);
+  job_.sums = sums_.data();
+  job_.terms = float_terms_.data();
+  job_.n_tiles = n_tiles;
+  job_.k = joint.sparse_leaves()->k;
+  job_.restricted = joint.sparse_leaves()->restricted;
+  job_.error = 2 * estimates.error();  // of the bound that a candidate reaches, and of its own
+  job_.smallest = kSmallestEstimate;
+  job_.room = room_.data();
+}
+
+void SparseFinder::start(const SearchedNode& node) {
+  node_ = node;
+  job_.bar = 0.0f;  // what was reached before was of other nodes
+  for (int t = 0; t < terms_.layout().n_tiles; ++t)
+    float_terms_[static_cast<std::size_t>(t)] = estimates_.tile(node, t);
+}
+
+void SparseFinder::add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) {
+  if (output_tile > 0) return;
+  candidates_.clear(node_, tile);
+  for (std::size_t position = 0; position < tile.n_features(); ++position) candidates_.list_bins(tile, histogram);
+}
+
+FoundSplit SparseFinder::best(const FeatureTile& tile, const TileHistograms& histograms) {
+  return bound_and_score(tile, histograms);
+}
+
+FoundSplit SparseFinder::search_rows(const FeatureTile& tile, const NodeRows& rows) {
+  candidates_.clear(node_, tile);
+  candidates_.list_rows(tile, rows);
+  return bound_and_score(tile, {});
+}
+
+FoundSplit SparseFinder::bound_and_score(const FeatureTile& tile, const TileHistograms& histograms) {
+  highest_.assign(tile.n_features(), 0.0f);
+  if (bound_.size() < 2 * candidates_.n_steps()) bound_.resize(2 * candidates_.n_steps());
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    if (candidates_.has_none(position)) continue;
+    find_sums(tile, position, histograms);
+    highest_[position] = bound(position);
+  }
+  const float least = job_.bar > job_.smallest ? job_.bar * (1.0f - job_.error) : 0.0f;
+  FoundSplit found;
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    if (candidates_.has_none(position) || highest_[position] < least) continue;
+    find_sums(tile, position, histograms);
+    score_open(tile, position, least, found.best);
+  }
+  return found;
+}
+
+void SparseFinder::find_sums(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms) {
+  for (int t = 0; t < terms_.layout().n_tiles; ++t)
+    sums_[static_cast<std::size_t>(t)] =
+        candidates_.sums(tile, position, t, histograms.first != nullptr ? histograms.of(t) : nullptr);
+}
+
+float SparseFinder::bound(std::size_t position) {
+  const std::size_t first = candidates_.begin(position);
+  job_.steps = &candidates_.step(first);
+  job_.n_steps = candidates_.end(position) - first;
+  job_.inverse_left = candidates_.inverse_left(first);
+  job_.inverse_right = candidates_.inverse_right(first);
+  job_.bound = bound_.data() + 2 * first;
+  return top_bound_kernels().bound(job_);
+}
+
+void SparseFinder::score_open(const FeatureTile& tile, std::size_t position, float least, BestCandidate& best) {
+  std::fill(left_.begin(), left_.end(), 0);
+  add_missing(position);
+  std::uint32_t row = 0;
+  for (std::size_t s = candidates_.begin(position); s < candidates_.end(position); ++s) {
+    const Step& step = candidates_.step(s);
+    add_step(step, row);
+    row = step.rows_end;
+    for (const bool missing_left : {false, true}) {
+      if (!(missing_left ? step.left_allowed : step.right_allowed)) continue;
+      if (bound_[2 * s + (missing_left ? 1 : 0)] < least) continue;
+      if (missing_left)
+        for (std::size_t c = 0; c < left_.size(); ++c) with_missing_[c] = left_[c] + missing_[c];
+      Candidate candidate;
+      candidate.score = joint_.children((missing_left ? with_missing_ : left_).data(), node_.totals,
+                                        {tile.features[position], node_.bounds}, best.highest, scratch_);
+      if (!reaches(candidate.score, best.highest)) continue;
+      candidate.feature = tile.features[position];
+      candidate.bin = candidates_.bin(tile, position, s);
+      candidate.missing_left = missing_left;
+      candidate.missing_seen = candidates_.missing_seen(position);
+      best.offer(candidate);
+    }
+  }
+}
+
+// Adds the sums of a step to those to the left.
+void SparseFinder::add_step(const Step& step, std::uint32_t first_row) {
+  std::int32_t* left = left_.data();
+  for (const StepSums& from : sums_) {
+    const auto width = static_cast<std::size_t>(from.width);
+    const auto add = [&](const std::int32_t* sums) {
+      for (std::size_t c = 0; c < width; ++c) left[c] += sums[c];
+    };
+    if (from.histogram != nullptr)
+      add(from.histogram + step.slot * width);
+    else
+      for (std::uint32_t i = first_row; i < step.rows_end; ++i) add(from.payload + from.order[i] * width);
+    left += width;
+  }
+}
+
+void SparseFinder::add_missing(std::size_t position) {
+  std::fill(missing_.begin(), missing_.end(), 0);
+  if (!candidates_.missing_seen(position)) return;
+  std::int32_t* missing = missing_.data();
+  for (const StepSums& from : sums_) {
+    const auto width = static_cast<std::size_t>(from.width);
+    const auto add = [&](const std::int32_t* sums) {
+      for (std::size_t c = 0; c < width; ++c) missing[c] += sums[c];
+    };
+    if (from.histogram != nullptr)
+      add(from.missing);
+    else
+      for (std::uint32_t i = from.n_rows - from.n_missing; i < from.n_rows; ++i) add(from.payload + from.order[i] * width);
+    missing += width;
+  }
+}
+
+}  // namespace polyleaf
