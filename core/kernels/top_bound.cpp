@@ -23,10 +23,10 @@ inline int sum_integers(const SignedIntegers& v) {
   return sum;
 }
 
-// The terms of one side of a candidate, or of both together, and bounds on the sum of the k largest.
+// Bounds on the sum of the k largest terms of one side of a candidate, or of both together.
 class TopTerms {
  public:
-  TopTerms(Floats* terms, std::size_t n_vectors, int k, float& threshold)
+  TopTerms(const Floats* terms, std::size_t n_vectors, int k, float& threshold)
       : terms_(terms), n_vectors_(n_vectors), k_(static_cast<float>(k)), threshold_(threshold) {}
 
   float threshold() const { return threshold_; }
@@ -34,18 +34,13 @@ class TopTerms {
   float below() const { return below_; }
   bool settled() const { return settled_; }
 
-  void put(std::size_t vector, const Floats& terms) {
-    terms_[vector] = terms;
-    excess_ += excess_over(terms, threshold_);
-  }
-  // To be called when all terms have been put.
-  void bound() {
-    sum_ = sum_floats(excess_);
-    above_ = k_ * threshold_ + sum_;
+  // Begins with new terms, of which so much lies above the threshold.
+  void begin(float sum) {
+    sum_ = sum;
+    above_ = k_ * threshold_ + sum;
     below_ = 0.0f;
     low_ = high_ = -1.0f;
     settled_ = false;
-    excess_ = Floats{};
   }
   // Looks how many terms lie above the threshold, and moves it such that about k would if their tail were exponential.
   void move() {
@@ -72,16 +67,92 @@ class TopTerms {
     return sum_integers(n);
   }
 
-  Floats* const terms_;
+  const Floats* const terms_;
   const std::size_t n_vectors_;
   const float k_;
   float& threshold_;
-  Floats excess_ = {0};
   float sum_ = 0.0f;  // of what lies above the threshold
   float above_ = 0.0f, below_ = 0.0f;
   float low_ = -1.0f, high_ = -1.0f;  // thresholds that were too low and too high; below 0: none was
   bool settled_ = false;
 };
+
+// Terms of the outputs of one vector.
+struct SideTerms {
+  Floats left;
+  Floats right;
+};
+
+template <int V, bool Shared>
+inline SideTerms side_terms(const FloatTerms& t, const OutputSums<V, Shared>& left, int v, const Inverse& inverse) {
+  const Floats factor = load_floats(t.factor + v * kFloats);
+  const Floats gl = to_floats(left.gradient[v]);
+  const Floats gr = to_floats(load_integers(t.totals + v * kFloats) - left.gradient[v]);
+  if (Shared) return {factor * gl * gl * inverse.left, factor * gr * gr * inverse.right};
+  const Floats unit = load_floats(t.hessian_unit + v * kFloats);
+  const Floats lambda = load_floats(t.lambda + v * kFloats);
+  const Integers total = load_integers(t.totals + t.hessian_channel + v * kFloats);
+  const Floats dl = to_floats(left.hessian[v]) * unit + lambda;
+  const Floats dr = to_floats(total - left.hessian[v]) * unit + lambda;
+  const Floats inverse_product = 1.0f / (dl * dr);
+  return {factor * (gl * gl * dr * inverse_product), factor * (gr * gr * dl * inverse_product)};
+}
+
+// The lowest and highest sums of gradients after some steps in a row, and the sums after the first and the last.
+template <int V, bool Shared>
+struct StepRange {
+  OutputSums<V, Shared> first, last;
+  SignedIntegers lowest[V], highest[V];
+
+  void begin(const OutputSums<V, Shared>& sums) {
+    first = last = sums;
+    for (int v = 0; v < V; ++v) lowest[v] = highest[v] = (SignedIntegers)sums.gradient[v];
+  }
+  void take() {
+    for (int v = 0; v < V; ++v) {
+      const auto gradient = (SignedIntegers)last.gradient[v];
+      lowest[v] = gradient < lowest[v] ? gradient : lowest[v];
+      highest[v] = gradient > highest[v] ? gradient : highest[v];
+    }
+  }
+  void add(const OutputSums<V, Shared>& missing) {
+    first = first + missing;
+    last = last + missing;
+    for (int v = 0; v < V; ++v) {
+      lowest[v] = (SignedIntegers)((Integers)lowest[v] + missing.gradient[v]);
+      highest[v] = (SignedIntegers)((Integers)highest[v] + missing.gradient[v]);
+    }
+  }
+};
+
+inline Floats larger_of(const Floats& a, const Floats& b) { return a > b ? a : b; }
+
+// No less than the terms after any of the steps (kernels/bin_bounds.hpp says why).
+template <int V, bool Shared, bool Restricted>
+inline SideTerms largest_terms(const FloatTerms& t, const StepRange<V, Shared>& range, int v, const Inverse& inverse) {
+  const Floats factor = load_floats(t.factor + v * kFloats);
+  const Integers total = load_integers(t.totals + v * kFloats);
+  Floats left, right;  // what squares of gradients are multiplied by
+  if (Shared) {
+    left = Floats{} + inverse.left;
+    right = Floats{} + inverse.right;
+  } else {
+    const Floats unit = load_floats(t.hessian_unit + v * kFloats);
+    const Floats lambda = load_floats(t.lambda + v * kFloats);
+    const Integers hessian = load_integers(t.totals + t.hessian_channel + v * kFloats);
+    right = to_floats(range.first.hessian[v]) * unit + lambda;
+    left = to_floats(hessian - range.last.hessian[v]) * unit + lambda;
+  }
+  const Floats scale = Shared ? factor : factor * (1.0f / (left * right));
+  const Floats low = to_floats((Integers)range.lowest[v]), low_rest = to_floats(total - (Integers)range.lowest[v]);
+  const Floats high = to_floats((Integers)range.highest[v]), high_rest = to_floats(total - (Integers)range.highest[v]);
+  if (Restricted)
+    return {scale * larger_of(low * low * left + low_rest * low_rest * right,
+                              high * high * left + high_rest * high_rest * right),
+            Floats{}};
+  return {scale * (larger_of(low * low, high * high) * left),
+          scale * (larger_of(low_rest * low_rest, high_rest * high_rest) * right)};
+}
 
 template <int V, bool Shared, bool Restricted>
 class TopSearch {
@@ -90,11 +161,15 @@ class TopSearch {
 
   explicit TopSearch(TopBoundTile& t)
       : t_(t),
+        in_rows_(t.sums[0].histogram == nullptr),
         prefix_(reinterpret_cast<Sums*>(t.room)),
-        missing_(prefix_ + t.n_tiles),
-        left_(room_for_terms(t, 0), t.n_tiles * V, t.k, t.threshold[0]),
-        right_(room_for_terms(t, 1), t.n_tiles * V, t.k, t.threshold[1]) {
-    static_assert(sizeof(Sums) * 2 + sizeof(Floats) * 2 * V <= top_bound_room(1) * sizeof(std::int32_t));
+        ahead_(prefix_ + t.n_tiles),
+        missing_(ahead_ + t.n_tiles),
+        left_terms_(reinterpret_cast<Floats*>(missing_ + t.n_tiles)),
+        right_terms_(left_terms_ + t.n_tiles * V),
+        left_(left_terms_, t.n_tiles * V, t.k, t.threshold[0]),
+        right_(right_terms_, t.n_tiles * V, t.k, t.threshold[1]) {
+    static_assert(sizeof(Sums) * 3 + sizeof(Floats) * 2 * V <= top_bound_room(1) * sizeof(std::int32_t));
     for (std::size_t i = 0; i < t.n_tiles; ++i) {
       prefix_[i] = missing_[i] = Sums();
       StepReader(t.sums[i]).missing(
@@ -104,81 +179,140 @@ class TopSearch {
   }
 
   float highest() {
-    for (std::size_t s = 0; s < t_.n_steps; ++s) {
-      const Step& step = t_.steps[s];
-      advance(step);
-      if (step.right_allowed) look_at(2 * s, [&](std::size_t i) { return prefix_[i]; });
-      if (step.left_allowed) look_at(2 * s + 1, [&](std::size_t i) { return prefix_[i] + missing_[i]; });
+    for (std::size_t first = 0; first < t_.n_steps; first += kTogether) {
+      const std::size_t n = t_.n_steps - first < kTogether ? t_.n_steps - first : kTogether;
+      if (n > 1 && least_ > 0.0f && hopes_ > 0) {
+        if (pass(first, n)) {
+          hopes_ = kMostHopes;
+          continue;
+        }
+        --hopes_;
+      } else {
+        ++hopes_;
+      }
+      for (std::size_t s = first; s < first + n; ++s) look_at_step(s);
     }
     return highest_;
   }
 
  private:
-  static Floats* room_for_terms(const TopBoundTile& t, std::size_t side) {
-    return reinterpret_cast<Floats*>(reinterpret_cast<Sums*>(t.room) + 2 * t.n_tiles) + side * t.n_tiles * V;
-  }
+  static constexpr std::size_t kTogether = 8;
+  static constexpr int kMostHopes = 2;
 
   void set_bar(float bar) {
     t_.bar = bar;
     least_ = bar > t_.smallest ? bar * (1.0f - t_.error) : 0.0f;
   }
 
-  void advance(const Step& step) {
-    if (t_.sums[0].histogram != nullptr) {
-      for (std::size_t i = 0; i < t_.n_tiles; ++i) {
-        const StepSums& sums = t_.sums[i];
-        prefix_[i].add(sums.histogram + step.slot * static_cast<std::size_t>(sums.width), t_.terms[i].hessian_channel);
-      }
-      return;
+  // Adds the sums of a step, one tile's.
+  void add_step(const Step& step, std::uint32_t first_row, std::size_t tile, Sums& to) const {
+    const StepSums& sums = t_.sums[tile];
+    const auto width = static_cast<std::size_t>(sums.width);
+    const int hessian_channel = t_.terms[tile].hessian_channel;
+    if (!in_rows_) return to.add(sums.histogram + step.slot * width, hessian_channel);
+    for (std::uint32_t row = first_row; row < step.rows_end; ++row)
+      to.add(sums.payload + sums.order[row] * width, hessian_channel);
+  }
+  std::uint32_t first_row(std::size_t step) const { return step == 0 ? 0 : t_.steps[step - 1].rows_end; }
+
+  // Goes past some steps if none of their candidates can be the best.
+  bool pass(std::size_t first, std::size_t n) {
+    const std::size_t last = first + n - 1;
+    bool with_missing = false;
+    for (std::size_t s = first; s <= last; ++s) with_missing |= t_.steps[s].left_allowed;
+    Inverse right{}, left{};  // where missing values go
+    if (Shared) {
+      right = {static_cast<float>(t_.inverse_left[2 * first]), static_cast<float>(t_.inverse_right[2 * last])};
+      if (with_missing)
+        left = {static_cast<float>(t_.inverse_left[2 * first + 1]), static_cast<float>(t_.inverse_right[2 * last + 1])};
     }
-    for (; row_ < step.rows_end; ++row_)
-      for (std::size_t i = 0; i < t_.n_tiles; ++i) {
-        const StepSums& sums = t_.sums[i];
-        prefix_[i].add(sums.payload + sums.order[row_] * static_cast<std::size_t>(sums.width),
-                       t_.terms[i].hessian_channel);
+    const float left_threshold = left_.threshold(), right_threshold = right_.threshold();
+    Floats excess = {0}, excess_with = {0};
+    const auto sum_excess = [&](std::size_t i, const StepRange<V, Shared>& range, const Inverse& inverse, Floats& sum) {
+      for (int v = 0; v < V; ++v) {
+        const SideTerms of = largest_terms<V, Shared, Restricted>(t_.terms[i], range, v, inverse);
+        sum += excess_over(of.left, left_threshold);
+        if (!Restricted) sum += excess_over(of.right, right_threshold);
       }
+    };
+    for (std::size_t i = 0; i < t_.n_tiles; ++i) {
+      StepRange<V, Shared> range;
+      Sums sums = prefix_[i];
+      add_step(t_.steps[first], first_row(first), i, sums);
+      range.begin(sums);
+      for (std::size_t s = first + 1; s <= last; ++s) {
+        add_step(t_.steps[s], t_.steps[s - 1].rows_end, i, range.last);
+        range.take();
+      }
+      ahead_[i] = range.last;
+      sum_excess(i, range, right, excess);
+      if (!with_missing) continue;
+      range.add(missing_[i]);
+      sum_excess(i, range, left, excess_with);
+    }
+    const float least_sum = least_ - static_cast<float>(t_.k) * (left_threshold + (Restricted ? 0.0f : right_threshold));
+    if (!(sum_floats(excess) < least_sum && sum_floats(excess_with) < least_sum)) return false;
+    Sums* const before = prefix_;
+    prefix_ = ahead_;
+    ahead_ = before;
+    for (std::size_t at = 2 * first; at < 2 * (last + 1); ++at) t_.bound[at] = 0.0f;
+    return true;
+  }
+
+  void look_at_step(std::size_t s) {
+    const Step& step = t_.steps[s];
+    const auto next = [&](std::size_t i) {
+      Sums sums = prefix_[i];
+      add_step(step, first_row(s), i, sums);
+      prefix_[i] = sums;
+      return sums;
+    };
+    if (step.right_allowed)
+      look_at(2 * s, next);
+    else
+      for (std::size_t i = 0; i < t_.n_tiles; ++i) next(i);
+    if (step.left_allowed) look_at(2 * s + 1, [&](std::size_t i) { return prefix_[i] + missing_[i]; });
   }
 
   template <class Left>
   void look_at(std::size_t at, Left&& left) {
-    Inverse inverse{};
-    if (Shared) inverse = {static_cast<float>(t_.inverse_left[at]), static_cast<float>(t_.inverse_right[at])};
-    for (std::size_t i = 0; i < t_.n_tiles; ++i)
-      put_terms(i, left(i), Sums(t_.terms[i].totals, t_.terms[i].hessian_channel), inverse);
-    left_.bound();
-    if (!Restricted) right_.bound();
+    put_terms(at, left);
     for (int move = 0; move < kMostMoves && above() >= least_ && !settled(); ++move) {
       if (!left_.settled()) left_.move();
       if (!Restricted && !right_.settled()) right_.move();
       if (below() > t_.bar) set_bar(below());
     }
-    t_.bound[at] = above();
-    highest_ = above() > highest_ ? above() : highest_;
+    const float bound = above();
+    t_.bound[at] = bound;
+    highest_ = bound > highest_ ? bound : highest_;
   }
 
-  void put_terms(std::size_t tile, const Sums& left, const Sums& total, const Inverse& inverse) {
-    const FloatTerms& t = t_.terms[tile];
-    for (int v = 0; v < V; ++v) {
-      const Floats factor = load_floats(t.factor + v * kFloats);
-      const Floats gl = to_floats(left.gradient[v]);
-      const Floats gr = to_floats(total.gradient[v] - left.gradient[v]);
-      Floats of_left, of_right;
-      if (Shared) {
-        of_left = factor * gl * gl * inverse.left;
-        of_right = factor * gr * gr * inverse.right;
-      } else {
-        const Floats unit = load_floats(t.hessian_unit + v * kFloats);
-        const Floats lambda = load_floats(t.lambda + v * kFloats);
-        const Floats dl = to_floats(left.hessian[v]) * unit + lambda;
-        const Floats dr = to_floats(total.hessian[v] - left.hessian[v]) * unit + lambda;
-        const Floats inverse_product = 1.0f / (dl * dr);
-        of_left = factor * (gl * gl * dr * inverse_product);
-        of_right = factor * (gr * gr * dl * inverse_product);
+  template <class Left>
+  void put_terms(std::size_t at, Left&& left) {
+    Inverse inverse{};
+    if (Shared) inverse = {static_cast<float>(t_.inverse_left[at]), static_cast<float>(t_.inverse_right[at])};
+    // By themselves: what is stored might be any of the members.
+    const float left_threshold = left_.threshold(), right_threshold = right_.threshold();
+    Floats left_excess = {0}, right_excess = {0};
+    Floats* const left_terms = left_terms_;
+    Floats* const right_terms = right_terms_;
+    const FloatTerms* const terms = t_.terms;
+    const std::size_t n_tiles = t_.n_tiles;
+    for (std::size_t i = 0; i < n_tiles; ++i) {
+      const Sums sums = left(i);
+      for (int v = 0; v < V; ++v) {
+        const SideTerms of = side_terms<V, Shared>(terms[i], sums, v, inverse);
+        const std::size_t vector = i * V + static_cast<std::size_t>(v);
+        const Floats first = Restricted ? of.left + of.right : of.left;
+        left_terms[vector] = first;
+        left_excess += excess_over(first, left_threshold);
+        if (Restricted) continue;
+        right_terms[vector] = of.right;
+        right_excess += excess_over(of.right, right_threshold);
       }
-      const std::size_t vector = tile * V + static_cast<std::size_t>(v);
-      left_.put(vector, Restricted ? of_left + of_right : of_left);
-      if (!Restricted) right_.put(vector, of_right);
     }
+    left_.begin(sum_floats(left_excess));
+    if (!Restricted) right_.begin(sum_floats(right_excess));
   }
 
   float above() const { return Restricted ? left_.above() : left_.above() + right_.above(); }
@@ -186,12 +320,16 @@ class TopSearch {
   bool settled() const { return left_.settled() && (Restricted || right_.settled()); }
 
   TopBoundTile& t_;
-  Sums* const prefix_;
+  const bool in_rows_;
+  Sums* prefix_;  // sums to the left, of each tile of outputs
+  Sums* ahead_;   // the same some steps on
   Sums* const missing_;
-  TopTerms left_, right_;  // of both together, where restricted, in the first
-  float least_ = 0.0f;     // bounds below cannot be the best
+  Floats* const left_terms_;  // of both sides together, where restricted
+  Floats* const right_terms_;
+  TopTerms left_, right_;
+  float least_ = 0.0f;  // bounds below cannot be the best
   float highest_ = 0.0f;
-  std::uint32_t row_ = 0;
+  int hopes_ = kMostHopes;  // that steps can be passed
 };
 
 template <int V, bool Shared>

@@ -16,7 +16,7 @@
 namespace polyleaf {
 
 // Work space for candidates of so many tiles of outputs.
-constexpr std::size_t top_bound_room(std::size_t n_tiles) { return 192 * n_tiles; }  // in int32
+constexpr std::size_t top_bound_room(std::size_t n_tiles) { return 256 * n_tiles; }  // in int32
 
 // The listed candidates of one feature.
 struct TopBoundTile {
