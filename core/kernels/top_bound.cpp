@@ -154,6 +154,100 @@ inline SideTerms largest_terms(const FloatTerms& t, const StepRange<V, Shared>& 
           scale * (larger_of(low_rest * low_rest, high_rest * high_rest) * right)};
 }
 
+// What lies above the thresholds of candidates, one tile of outputs.
+template <int V, bool Shared, bool Restricted>
+class ExcessSum {
+ public:
+  using Sums = OutputSums<V, Shared>;
+
+  explicit ExcessSum(const ExcessTile& t) : t_(t), reader_(t.sums), hessian_channel_(t.terms.hessian_channel) {
+    reader_.missing([&](const std::int32_t* channels) { missing_.add(channels, hessian_channel_); });
+  }
+
+  void one_by_one() {
+    for (std::size_t s = 0; s < t_.n_steps; ++s) {
+      const Step& step = t_.steps[s];
+      next(step, prefix_);
+      if (step.right_allowed) add(2 * s, prefix_);
+      if (step.left_allowed) add(2 * s + 1, prefix_ + missing_);
+    }
+  }
+
+  void together() {
+    for (std::size_t first = 0; first < t_.n_steps; first += kStepsTogether) {
+      const std::size_t end = first + kStepsTogether < t_.n_steps ? first + kStepsTogether : t_.n_steps;
+      StepRange<V, Shared> range;
+      next(t_.steps[first], prefix_);
+      range.begin(prefix_);
+      bool with_missing = t_.steps[first].left_allowed;
+      for (std::size_t s = first + 1; s < end; ++s) {
+        next(t_.steps[s], range.last);
+        range.take();
+        with_missing |= t_.steps[s].left_allowed;
+      }
+      prefix_ = range.last;
+      add(2 * first, 2 * (end - 1), range);
+      if (!with_missing) continue;
+      range.add(missing_);
+      add(2 * first + 1, 2 * (end - 1) + 1, range);
+    }
+  }
+
+ private:
+  void next(const Step& step, Sums& sums) {
+    reader_.next(step, [&](const std::int32_t* channels) { sums.add(channels, hessian_channel_); });
+  }
+
+  Inverse inverse(std::size_t left, std::size_t right) const {
+    if (!Shared) return {};
+    return {static_cast<float>(t_.inverse_left[left]), static_cast<float>(t_.inverse_right[right])};
+  }
+
+  void add(std::size_t at, const Sums& left) {
+    const Inverse inverses = inverse(at, at);
+    Floats excess = {0};
+    for (int v = 0; v < V; ++v) {
+      const SideTerms of = side_terms<V, Shared>(t_.terms, left, v, inverses);
+      excess += excess_over(Restricted ? of.left + of.right : of.left, t_.threshold[0]);
+      if (!Restricted) excess += excess_over(of.right, t_.threshold[1]);
+    }
+    t_.excess[at] += sum_floats(excess);
+  }
+
+  void add(std::size_t at, std::size_t last, const StepRange<V, Shared>& range) {
+    const Inverse inverses = inverse(at, last);
+    Floats excess = {0};
+    for (int v = 0; v < V; ++v) {
+      const SideTerms of = largest_terms<V, Shared, Restricted>(t_.terms, range, v, inverses);
+      excess += excess_over(of.left, t_.threshold[0]);
+      if (!Restricted) excess += excess_over(of.right, t_.threshold[1]);
+    }
+    t_.excess[at] += sum_floats(excess);
+  }
+
+  const ExcessTile& t_;
+  StepReader reader_;
+  const int hessian_channel_;
+  Sums prefix_, missing_;
+};
+
+template <int V, bool Shared>
+void excess_of(const ExcessTile& t) {
+  if (t.restricted) {
+    ExcessSum<V, Shared, true> sum(t);
+    t.together ? sum.together() : sum.one_by_one();
+  } else {
+    ExcessSum<V, Shared, false> sum(t);
+    t.together ? sum.together() : sum.one_by_one();
+  }
+}
+
+void excess(const ExcessTile& t) {
+  const bool one = t.terms.n_outputs <= kFloats;
+  if (t.inverse_left != nullptr) return one ? excess_of<1, true>(t) : excess_of<2, true>(t);
+  one ? excess_of<1, false>(t) : excess_of<2, false>(t);
+}
+
 template <int V, bool Shared, bool Restricted>
 class TopSearch {
  public:
@@ -161,15 +255,13 @@ class TopSearch {
 
   explicit TopSearch(TopBoundTile& t)
       : t_(t),
-        in_rows_(t.sums[0].histogram == nullptr),
         prefix_(reinterpret_cast<Sums*>(t.room)),
-        ahead_(prefix_ + t.n_tiles),
-        missing_(ahead_ + t.n_tiles),
+        missing_(prefix_ + t.n_tiles),
         left_terms_(reinterpret_cast<Floats*>(missing_ + t.n_tiles)),
         right_terms_(left_terms_ + t.n_tiles * V),
         left_(left_terms_, t.n_tiles * V, t.k, t.threshold[0]),
         right_(right_terms_, t.n_tiles * V, t.k, t.threshold[1]) {
-    static_assert(sizeof(Sums) * 3 + sizeof(Floats) * 2 * V <= top_bound_room(1) * sizeof(std::int32_t));
+    static_assert(sizeof(Sums) * 2 + sizeof(Floats) * 2 * V <= top_bound_room(1) * sizeof(std::int32_t));
     for (std::size_t i = 0; i < t.n_tiles; ++i) {
       prefix_[i] = missing_[i] = Sums();
       StepReader(t.sums[i]).missing(
@@ -178,100 +270,29 @@ class TopSearch {
     set_bar(t.bar);
   }
 
-  float highest() {
-    for (std::size_t first = 0; first < t_.n_steps; first += kTogether) {
-      const std::size_t n = t_.n_steps - first < kTogether ? t_.n_steps - first : kTogether;
-      if (n > 1 && least_ > 0.0f && hopes_ > 0) {
-        if (pass(first, n)) {
-          hopes_ = kMostHopes;
-          continue;
-        }
-        --hopes_;
-      } else {
-        ++hopes_;
-      }
-      for (std::size_t s = first; s < first + n; ++s) look_at_step(s);
+  void settle() {
+    for (std::size_t s = 0; s < t_.n_steps; ++s) {
+      const Step& step = t_.steps[s];
+      for (std::size_t i = 0; i < t_.n_tiles; ++i) add_step(s, i);
+      if (step.right_allowed && t_.bound[2 * s] >= least_) look_at(2 * s, [&](std::size_t i) { return prefix_[i]; });
+      if (step.left_allowed && t_.bound[2 * s + 1] >= least_)
+        look_at(2 * s + 1, [&](std::size_t i) { return prefix_[i] + missing_[i]; });
     }
-    return highest_;
   }
 
  private:
-  static constexpr std::size_t kTogether = 8;
-  static constexpr int kMostHopes = 2;
-
   void set_bar(float bar) {
     t_.bar = bar;
     least_ = bar > t_.smallest ? bar * (1.0f - t_.error) : 0.0f;
   }
 
-  // Adds the sums of a step, one tile's.
-  void add_step(const Step& step, std::uint32_t first_row, std::size_t tile, Sums& to) const {
+  void add_step(std::size_t s, std::size_t tile) {
     const StepSums& sums = t_.sums[tile];
     const auto width = static_cast<std::size_t>(sums.width);
     const int hessian_channel = t_.terms[tile].hessian_channel;
-    if (!in_rows_) return to.add(sums.histogram + step.slot * width, hessian_channel);
-    for (std::uint32_t row = first_row; row < step.rows_end; ++row)
-      to.add(sums.payload + sums.order[row] * width, hessian_channel);
-  }
-  std::uint32_t first_row(std::size_t step) const { return step == 0 ? 0 : t_.steps[step - 1].rows_end; }
-
-  // Goes past some steps if none of their candidates can be the best.
-  bool pass(std::size_t first, std::size_t n) {
-    const std::size_t last = first + n - 1;
-    bool with_missing = false;
-    for (std::size_t s = first; s <= last; ++s) with_missing |= t_.steps[s].left_allowed;
-    Inverse right{}, left{};  // where missing values go
-    if (Shared) {
-      right = {static_cast<float>(t_.inverse_left[2 * first]), static_cast<float>(t_.inverse_right[2 * last])};
-      if (with_missing)
-        left = {static_cast<float>(t_.inverse_left[2 * first + 1]), static_cast<float>(t_.inverse_right[2 * last + 1])};
-    }
-    const float left_threshold = left_.threshold(), right_threshold = right_.threshold();
-    Floats excess = {0}, excess_with = {0};
-    const auto sum_excess = [&](std::size_t i, const StepRange<V, Shared>& range, const Inverse& inverse, Floats& sum) {
-      for (int v = 0; v < V; ++v) {
-        const SideTerms of = largest_terms<V, Shared, Restricted>(t_.terms[i], range, v, inverse);
-        sum += excess_over(of.left, left_threshold);
-        if (!Restricted) sum += excess_over(of.right, right_threshold);
-      }
-    };
-    for (std::size_t i = 0; i < t_.n_tiles; ++i) {
-      StepRange<V, Shared> range;
-      Sums sums = prefix_[i];
-      add_step(t_.steps[first], first_row(first), i, sums);
-      range.begin(sums);
-      for (std::size_t s = first + 1; s <= last; ++s) {
-        add_step(t_.steps[s], t_.steps[s - 1].rows_end, i, range.last);
-        range.take();
-      }
-      ahead_[i] = range.last;
-      sum_excess(i, range, right, excess);
-      if (!with_missing) continue;
-      range.add(missing_[i]);
-      sum_excess(i, range, left, excess_with);
-    }
-    const float least_sum = least_ - static_cast<float>(t_.k) * (left_threshold + (Restricted ? 0.0f : right_threshold));
-    if (!(sum_floats(excess) < least_sum && sum_floats(excess_with) < least_sum)) return false;
-    Sums* const before = prefix_;
-    prefix_ = ahead_;
-    ahead_ = before;
-    for (std::size_t at = 2 * first; at < 2 * (last + 1); ++at) t_.bound[at] = 0.0f;
-    return true;
-  }
-
-  void look_at_step(std::size_t s) {
-    const Step& step = t_.steps[s];
-    const auto next = [&](std::size_t i) {
-      Sums sums = prefix_[i];
-      add_step(step, first_row(s), i, sums);
-      prefix_[i] = sums;
-      return sums;
-    };
-    if (step.right_allowed)
-      look_at(2 * s, next);
-    else
-      for (std::size_t i = 0; i < t_.n_tiles; ++i) next(i);
-    if (step.left_allowed) look_at(2 * s + 1, [&](std::size_t i) { return prefix_[i] + missing_[i]; });
+    if (sums.histogram != nullptr) return prefix_[tile].add(sums.histogram + t_.steps[s].slot * width, hessian_channel);
+    for (std::uint32_t row = s == 0 ? 0 : t_.steps[s - 1].rows_end; row < t_.steps[s].rows_end; ++row)
+      prefix_[tile].add(sums.payload + sums.order[row] * width, hessian_channel);
   }
 
   template <class Left>
@@ -282,9 +303,7 @@ class TopSearch {
       if (!Restricted && !right_.settled()) right_.move();
       if (below() > t_.bar) set_bar(below());
     }
-    const float bound = above();
-    t_.bound[at] = bound;
-    highest_ = bound > highest_ ? bound : highest_;
+    t_.bound[at] = above();
   }
 
   template <class Left>
@@ -320,33 +339,29 @@ class TopSearch {
   bool settled() const { return left_.settled() && (Restricted || right_.settled()); }
 
   TopBoundTile& t_;
-  const bool in_rows_;
-  Sums* prefix_;  // sums to the left, of each tile of outputs
-  Sums* ahead_;   // the same some steps on
+  Sums* const prefix_;  // sums to the left, of each tile of outputs
   Sums* const missing_;
   Floats* const left_terms_;  // of both sides together, where restricted
   Floats* const right_terms_;
   TopTerms left_, right_;
   float least_ = 0.0f;  // bounds below cannot be the best
-  float highest_ = 0.0f;
-  int hopes_ = kMostHopes;  // that steps can be passed
 };
 
 template <int V, bool Shared>
-float bound_of(TopBoundTile& t) {
-  return t.restricted ? TopSearch<V, Shared, true>(t).highest() : TopSearch<V, Shared, false>(t).highest();
+void settle_of(TopBoundTile& t) {
+  t.restricted ? TopSearch<V, Shared, true>(t).settle() : TopSearch<V, Shared, false>(t).settle();
 }
 
-float bound(TopBoundTile& t) {
+void settle(TopBoundTile& t) {
   const bool one = t.terms[0].n_outputs <= kFloats;
-  if (t.inverse_left != nullptr) return one ? bound_of<1, true>(t) : bound_of<2, true>(t);
-  return one ? bound_of<1, false>(t) : bound_of<2, false>(t);
+  if (t.inverse_left != nullptr) return one ? settle_of<1, true>(t) : settle_of<2, true>(t);
+  one ? settle_of<1, false>(t) : settle_of<2, false>(t);
 }
 
 }  // namespace
 
 extern const TopBoundKernels kTopBoundKernels;
-const TopBoundKernels kTopBoundKernels = {bound};
+const TopBoundKernels kTopBoundKernels = {excess, settle};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

@@ -5,6 +5,7 @@
 //   k threshold + sum of max(t - threshold, 0),
 //
 // and to just that where k terms lie above it. The terms above the threshold, up to k of them, are a bound from below.
+// What lies above a threshold is a sum over outputs: it is taken tile by tile, like a dense score.
 #pragma once
 
 #include <cstddef>
@@ -15,32 +16,51 @@
 
 namespace polyleaf {
 
-// Work space for candidates of so many tiles of outputs.
-constexpr std::size_t top_bound_room(std::size_t n_tiles) { return 256 * n_tiles; }  // in int32
+// Steps in a row that may have one bound together.
+constexpr std::size_t kStepsTogether = 8;
 
-// The listed candidates of one feature.
+// The listed candidates of one feature, in one tile of outputs. Where both sides of a split hold the same outputs
+// (`restricted`), their terms are added first, and the second threshold is unused.
+struct ExcessTile {
+  StepSums sums;
+  const Step* steps;
+  std::size_t n_steps;
+  FloatTerms terms;
+  const double* inverse_left;  // as in ScanTile (kernels/score.hpp)
+  const double* inverse_right;
+  bool restricted;
+  bool together;       // no less than that of any of kStepsTogether steps, as that of the first
+  float threshold[2];  // of the left side and of the right one
+  float* excess;       // 2 per step, added to
+};
+
+// Work space for candidates of so many tiles of outputs, in int32.
+constexpr std::size_t top_bound_room(std::size_t n_tiles) { return 192 * n_tiles; }
+
+// The listed candidates of one feature, in all tiles of outputs.
 struct TopBoundTile {
-  const StepSums* sums;     // of each tile of outputs
+  const StepSums* sums;     // per tile of outputs
   const FloatTerms* terms;  // likewise
   std::size_t n_tiles;
   const Step* steps;
   std::size_t n_steps;
-  const double* inverse_left;  // as in ScanTile (kernels/score.hpp)
+  const double* inverse_left;
   const double* inverse_right;
   int k;
-  bool restricted;   // both sides have the same k outputs
-  float error;       // relative, of bounds
-  float smallest;    // below, bounds are not to be relied on
-  float bar;         // a bound from below of some candidate of the node; raised
-  float threshold[2];  // where to begin: of the left and the right side, or of both together; left where it ended
+  bool restricted;
+  float error;         // of bounds, relative to them
+  float smallest;      // below, bounds are not to be relied on
+  float bar;           // what some candidate of the node is known to reach; raised
+  float threshold[2];  // where to begin; left where it ended
   std::int32_t* room;  // top_bound_room
-  float* bound;        // 2 per step: from above
+  float* bound;        // 2 per step: from above; lowered
 };
 
+// Without L1 regularisation, and with moderate terms.
 struct TopBoundKernels {
-  // Returns the highest of the bounds; 0 where no candidate is allowed. Those of candidates that stay below the bar need
-  // not be close. Without L1 regularisation, and with moderate terms.
-  float (*bound)(TopBoundTile& tile);
+  void (*excess)(const ExcessTile& tile);
+  // Makes the bounds of candidates close which do not stay below the bar.
+  void (*settle)(TopBoundTile& tile);
 };
 
 // Of the instruction set in use (kernels/dispatch.hpp).

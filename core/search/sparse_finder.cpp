@@ -29,39 +29,101 @@ void SparseFinder::start(const SearchedNode& node) {
     float_terms_[static_cast<std::size_t>(t)] = estimates_.tile(node, t);
 }
 
-void SparseFinder::add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) {
-  if (output_tile > 0) return;
+void SparseFinder::clear(const FeatureTile& tile) {
   candidates_.clear(node_, tile);
-  for (std::size_t position = 0; position < tile.n_features(); ++position) candidates_.list_bins(tile, histogram);
+  highest_.assign(tile.n_features(), 0.0f);
+  if (bound_.size() < 2 * tile.n_slots()) bound_.resize(2 * tile.n_slots());
+  threshold_[0] = job_.threshold[0];
+  threshold_[1] = job_.threshold[1];
+  together_ = alone_ == 0;
 }
 
-FoundSplit SparseFinder::best(const FeatureTile& tile, const TileHistograms& histograms) {
-  return bound_and_score(tile, histograms);
+void SparseFinder::clear_bounds(std::size_t position) {
+  std::fill(bound_.begin() + static_cast<std::ptrdiff_t>(2 * candidates_.begin(position)),
+            bound_.begin() + static_cast<std::ptrdiff_t>(2 * candidates_.end(position)), 0.0f);
+}
+
+// Adds what lies above the thresholds in one tile of outputs.
+void SparseFinder::add_excess(int output_tile, std::size_t position, const StepSums& sums) {
+  if (candidates_.has_none(position)) return;
+  const std::size_t first = candidates_.begin(position);
+  ExcessTile job{};
+  job.sums = sums;
+  job.steps = &candidates_.step(first);
+  job.n_steps = candidates_.end(position) - first;
+  job.terms = float_terms_[static_cast<std::size_t>(output_tile)];
+  job.inverse_left = candidates_.inverse_left(first);
+  job.inverse_right = candidates_.inverse_right(first);
+  job.restricted = job_.restricted;
+  job.together = together_;
+  job.threshold[0] = threshold_[0];
+  job.threshold[1] = threshold_[1];
+  job.excess = bound_.data() + 2 * first;
+  top_bound_kernels().excess(job);
+}
+
+void SparseFinder::add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) {
+  if (output_tile == 0) clear(tile);
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    if (output_tile == 0) {  // its bins are then near at hand
+      candidates_.list_bins(tile, histogram);
+      clear_bounds(position);
+    }
+    add_excess(output_tile, position, candidates_.sums(tile, position, output_tile, histogram));
+  }
 }
 
 FoundSplit SparseFinder::search_rows(const FeatureTile& tile, const NodeRows& rows) {
-  candidates_.clear(node_, tile);
+  clear(tile);
   candidates_.list_rows(tile, rows);
-  return bound_and_score(tile, {});
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    clear_bounds(position);
+    for (int t = 0; t < terms_.layout().n_tiles; ++t)
+      add_excess(t, position, candidates_.sums(tile, position, t, nullptr));
+  }
+  return best(tile, {});
 }
 
-FoundSplit SparseFinder::bound_and_score(const FeatureTile& tile, const TileHistograms& histograms) {
-  highest_.assign(tile.n_features(), 0.0f);
-  if (bound_.size() < 2 * candidates_.n_steps()) bound_.resize(2 * candidates_.n_steps());
-  for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    if (candidates_.has_none(position)) continue;
-    find_sums(tile, position, histograms);
-    highest_[position] = bound(position);
+// From what lies above the thresholds to bounds, of each candidate.
+void SparseFinder::finish_bounds(std::size_t position) {
+  const float base = static_cast<float>(job_.k) * (threshold_[0] + (job_.restricted ? 0.0f : threshold_[1]));
+  const std::size_t first = candidates_.begin(position), end = candidates_.end(position);
+  float highest = 0.0f;
+  for (std::size_t s = first; s < end; ++s) {
+    const std::size_t from = together_ ? s - (s - first) % kStepsTogether : s;
+    for (std::size_t side = 0; side < 2; ++side) {
+      float& bound = bound_[2 * s + side];
+      bound = from == s ? base + bound : bound_[2 * from + side];
+      highest = std::max(highest, bound);
+    }
   }
-  const float least = job_.bar > job_.smallest ? job_.bar * (1.0f - job_.error) : 0.0f;
+  highest_[position] = highest;
+}
+
+FoundSplit SparseFinder::best(const FeatureTile& tile, const TileHistograms& histograms) {
+  for (std::size_t position = 0; position < tile.n_features(); ++position) finish_bounds(position);
+  // The bar is where the best of them can put it before the others are looked at.
+  const auto highest = static_cast<std::size_t>(std::max_element(highest_.begin(), highest_.end()) - highest_.begin());
+  settle(tile, highest, histograms);
+  std::size_t n_open = 0;
+  for (std::size_t position = 0; position < tile.n_features(); ++position)
+    if (position != highest) n_open += settle(tile, position, histograms);
+  // Where bounds of several steps say little, they are not worth their while for some time.
+  if (!together_)
+    --alone_;
+  else if (2 * n_open > candidates_.n_steps())
+    alone_ = kAlone;
   FoundSplit found;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    if (candidates_.has_none(position) || highest_[position] < least) continue;
+    if (candidates_.has_none(position) || highest_[position] < least()) continue;
     find_sums(tile, position, histograms);
-    score_open(tile, position, least, found.best);
+    score_open(tile, position, found.best);
   }
   return found;
 }
+
+// Bounds below cannot be those of the best.
+float SparseFinder::least() const { return job_.bar > job_.smallest ? job_.bar * (1.0f - job_.error) : 0.0f; }
 
 void SparseFinder::find_sums(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms) {
   for (int t = 0; t < terms_.layout().n_tiles; ++t)
@@ -69,17 +131,23 @@ void SparseFinder::find_sums(const FeatureTile& tile, std::size_t position, cons
         candidates_.sums(tile, position, t, histograms.first != nullptr ? histograms.of(t) : nullptr);
 }
 
-float SparseFinder::bound(std::size_t position) {
+std::size_t SparseFinder::settle(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms) {
+  if (candidates_.has_none(position) || highest_[position] < least()) return 0;
+  find_sums(tile, position, histograms);
   const std::size_t first = candidates_.begin(position);
   job_.steps = &candidates_.step(first);
   job_.n_steps = candidates_.end(position) - first;
   job_.inverse_left = candidates_.inverse_left(first);
   job_.inverse_right = candidates_.inverse_right(first);
   job_.bound = bound_.data() + 2 * first;
-  return top_bound_kernels().bound(job_);
+  std::size_t n_open = 0;
+  for (std::size_t s = 0; s < job_.n_steps; ++s) n_open += job_.bound[2 * s] >= least() ? 1 : 0;
+  top_bound_kernels().settle(job_);
+  highest_[position] = *std::max_element(job_.bound, job_.bound + 2 * job_.n_steps);
+  return n_open;
 }
 
-void SparseFinder::score_open(const FeatureTile& tile, std::size_t position, float least, BestCandidate& best) {
+void SparseFinder::score_open(const FeatureTile& tile, std::size_t position, BestCandidate& best) {
   std::fill(left_.begin(), left_.end(), 0);
   add_missing(position);
   std::uint32_t row = 0;
@@ -89,7 +157,7 @@ void SparseFinder::score_open(const FeatureTile& tile, std::size_t position, flo
     row = step.rows_end;
     for (const bool missing_left : {false, true}) {
       if (!(missing_left ? step.left_allowed : step.right_allowed)) continue;
-      if (bound_[2 * s + (missing_left ? 1 : 0)] < least) continue;
+      if (bound_[2 * s + (missing_left ? 1 : 0)] < least()) continue;
       if (missing_left)
         for (std::size_t c = 0; c < left_.size(); ++c) with_missing_[c] = left_[c] + missing_[c];
       Candidate candidate;

@@ -31,13 +31,20 @@ class SparseFinder : public TileSearch {
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
 
  private:
-  FoundSplit bound_and_score(const FeatureTile& tile, const TileHistograms& histograms);
+  // Tiles for which steps are bounded one by one, after one where few were passed over together.
+  static constexpr int kAlone = 16;
+
+  void clear(const FeatureTile& tile);
+  void clear_bounds(std::size_t position);
+  void add_excess(int output_tile, std::size_t position, const StepSums& sums);
+  void finish_bounds(std::size_t position);
+  float least() const;
   // The sums of a feature's steps in all tiles of outputs.
   void find_sums(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms);
-  // The highest bound of a feature's candidates.
-  float bound(std::size_t position);
-  // Scores those of a feature's candidates whose bounds are not below `least`.
-  void score_open(const FeatureTile& tile, std::size_t position, float least, BestCandidate& best);
+  // Makes the bounds of those of a feature's candidates close that may be the best; about how many.
+  std::size_t settle(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms);
+  // Scores those of a feature's candidates that may be the best.
+  void score_open(const FeatureTile& tile, std::size_t position, BestCandidate& best);
   void add_step(const Step& step, std::uint32_t first_row);
   void add_missing(std::size_t position);
 
@@ -47,6 +54,9 @@ class SparseFinder : public TileSearch {
   SearchedNode node_;
   Candidates candidates_;
   TopBoundTile job_{};
+  float threshold_[2] = {0.0f, 0.0f};  // of the tile of features at hand
+  bool together_ = false;              // steps are bounded together
+  int alone_ = 0;                      // tiles for which they are not
   std::vector<float> highest_;  // per feature: of the bounds of its allowed candidates
   std::vector<float> bound_;    // 2 per step: missing right, missing left
   std::vector<StepSums> sums_;  // per tile of outputs
