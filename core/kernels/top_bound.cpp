@@ -286,6 +286,12 @@ class TopSearch {
     least_ = bar > t_.smallest ? bar * (1.0f - t_.error) : 0.0f;
   }
 
+  void raise_bar(float bar) {
+    set_bar(bar);
+    t_.best_threshold[0] = left_.threshold();
+    t_.best_threshold[1] = right_.threshold();
+  }
+
   void add_step(std::size_t s, std::size_t tile) {
     const StepSums& sums = t_.sums[tile];
     const auto width = static_cast<std::size_t>(sums.width);
@@ -301,7 +307,7 @@ class TopSearch {
     for (int move = 0; move < kMostMoves && above() >= least_ && !settled(); ++move) {
       if (!left_.settled()) left_.move();
       if (!Restricted && !right_.settled()) right_.move();
-      if (below() > t_.bar) set_bar(below());
+      if (below() > t_.bar) raise_bar(below());
     }
     t_.bound[at] = above();
   }

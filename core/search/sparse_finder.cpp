@@ -33,8 +33,8 @@ void SparseFinder::clear(const FeatureTile& tile) {
   candidates_.clear(node_, tile);
   highest_.assign(tile.n_features(), 0.0f);
   if (bound_.size() < 2 * tile.n_slots()) bound_.resize(2 * tile.n_slots());
-  threshold_[0] = job_.threshold[0];
-  threshold_[1] = job_.threshold[1];
+  // Those of the best so far suit most of the others.
+  for (std::size_t side = 0; side < 2; ++side) threshold_[side] = job_.threshold[side] = job_.best_threshold[side];
   together_ = alone_ == 0;
 }
 
