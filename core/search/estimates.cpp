@@ -27,6 +27,7 @@ EstimateTerms::EstimateTerms(const OutputTerms& terms) : terms_(terms) {
   if (terms.diagonal() && terms.rules.min_child_weight > 0) return;
   const double largest = terms.factor.empty() ? 0.0 : *std::max_element(terms.factor.begin(), terms.factor.end());
   if (!fit_float(terms, largest)) return;
+  scale_ = largest;
   constexpr std::size_t kPadded = PayloadLayout::kMaxWidth;
   const std::size_t size = terms.factor.size() / terms.padded * kPadded;
   factor_.assign(size, 0.0f);

@@ -28,10 +28,13 @@ class EstimateTerms {
   bool usable() const { return !factor_.empty(); }
   // Of an estimate, relative to it.
   float error() const;
+  // What an estimate of 1 stands for.
+  double scale() const { return scale_; }
   FloatTerms tile(const SearchedNode& node, int output_tile) const;
 
  private:
   const OutputTerms& terms_;
+  double scale_ = 1.0;  // the largest factor
   std::vector<float> factor_, hessian_unit_, lambda_;
 };
 

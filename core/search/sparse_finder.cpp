@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "search/top_k.hpp"
+
 namespace polyleaf {
 
 SparseFinder::SparseFinder(const OutputTerms& terms, const EstimateTerms& estimates, const JointScore& joint)
@@ -27,6 +29,20 @@ void SparseFinder::start(const SearchedNode& node) {
   job_.bar = 0.0f;  // what was reached before was of other nodes
   for (int t = 0; t < terms_.layout().n_tiles; ++t)
     float_terms_[static_cast<std::size_t>(t)] = estimates_.tile(node, t);
+  begin_thresholds();
+}
+
+// The k-th largest term of the node itself, times what the best candidate's was of it in the node before.
+void SparseFinder::begin_thresholds() {
+  const auto n = static_cast<std::size_t>(terms_.layout().n_outputs);
+  if (scratch_.other.size() < n) scratch_.other.resize(n);
+  terms_.side_terms(node_.totals, node_.totals, scratch_.left, scratch_.right);
+  const double kth = kth_largest(scratch_.left, n, static_cast<std::size_t>(job_.k), scratch_.other);
+  for (std::size_t side = 0; side < 2; ++side) {
+    if (kth_ > 0) share_[side] = std::clamp(job_.best_threshold[side] / kth_, 0.125f, 4.0f);
+    job_.best_threshold[side] = share_[side] * static_cast<float>(kth / estimates_.scale());
+  }
+  kth_ = static_cast<float>(kth / estimates_.scale());
 }
 
 void SparseFinder::clear(const FeatureTile& tile) {
@@ -112,7 +128,9 @@ FoundSplit SparseFinder::best(const FeatureTile& tile, const TileHistograms& his
   if (!together_)
     --alone_;
   else if (2 * n_open > candidates_.n_steps())
-    alone_ = kAlone;
+    alone_ = n_alone_ = std::min(2 * n_alone_, kMostAlone);
+  else
+    n_alone_ = 1;
   FoundSplit found;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (candidates_.has_none(position) || highest_[position] < least()) continue;

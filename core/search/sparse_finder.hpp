@@ -31,9 +31,10 @@ class SparseFinder : public TileSearch {
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
 
  private:
-  // Tiles for which steps are bounded one by one, after one where few were passed over together.
-  static constexpr int kAlone = 16;
+  // Tiles for which steps are bounded one by one, after some where few were passed over together.
+  static constexpr int kMostAlone = 256;
 
+  void begin_thresholds();
   void clear(const FeatureTile& tile);
   void clear_bounds(std::size_t position);
   void add_excess(int output_tile, std::size_t position, const StepSums& sums);
@@ -56,7 +57,9 @@ class SparseFinder : public TileSearch {
   TopBoundTile job_{};
   float threshold_[2] = {0.0f, 0.0f};  // of the tile of features at hand
   bool together_ = false;              // steps are bounded together
-  int alone_ = 0;                      // tiles for which they are not
+  int alone_ = 0, n_alone_ = 1;        // tiles for which they are not: still, and after the next disappointment
+  float kth_ = 0.0f;                   // the k-th largest term of the node itself
+  float share_[2] = {1.0f, 1.0f};      // of the best candidate's thresholds in it
   std::vector<float> highest_;  // per feature: of the bounds of its allowed candidates
   std::vector<float> bound_;    // 2 per step: missing right, missing left
   std::vector<StepSums> sums_;  // per tile of outputs
