@@ -48,13 +48,13 @@ struct TopBoundTile {
   const double* inverse_right;
   int k;
   bool restricted;
-  float error;         // of bounds, relative to them
-  float smallest;      // below, bounds are not to be relied on
-  float bar;           // what some candidate of the node is known to reach; raised
-  float threshold[2];  // where to begin; left where it ended
+  float error;              // of bounds, relative to them
+  float smallest;           // below, bounds are not to be relied on
+  float bar;                // what some candidate of the node is known to reach; raised
+  float threshold[2];       // where to begin; left where it ended
   float best_threshold[2];  // of the candidate that raised the bar
-  std::int32_t* room;  // top_bound_room
-  float* bound;        // 2 per step: from above; lowered
+  std::int32_t* room;       // top_bound_room
+  float* bound;             // 2 per step: from above; lowered
 };
 
 // Without L1 regularisation, and with moderate terms.

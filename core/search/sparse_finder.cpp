@@ -219,7 +219,8 @@ void SparseFinder::add_missing(std::size_t position) {
     if (from.histogram != nullptr)
       add(from.missing);
     else
-      for (std::uint32_t i = from.n_rows - from.n_missing; i < from.n_rows; ++i) add(from.payload + from.order[i] * width);
+      for (std::uint32_t i = from.n_rows - from.n_missing; i < from.n_rows; ++i)
+        add(from.payload + from.order[i] * width);
     missing += width;
   }
 }

@@ -60,9 +60,9 @@ class SparseFinder : public TileSearch {
   int alone_ = 0, n_alone_ = 1;        // tiles for which they are not: still, and after the next disappointment
   float kth_ = 0.0f;                   // the k-th largest term of the node itself
   float share_[2] = {1.0f, 1.0f};      // of the best candidate's thresholds in it
-  std::vector<float> highest_;  // per feature: of the bounds of its allowed candidates
-  std::vector<float> bound_;    // 2 per step: missing right, missing left
-  std::vector<StepSums> sums_;  // per tile of outputs
+  std::vector<float> highest_;         // per feature: of the bounds of its allowed candidates
+  std::vector<float> bound_;           // 2 per step: missing right, missing left
+  std::vector<StepSums> sums_;         // per tile of outputs
   std::vector<FloatTerms> float_terms_;
   std::vector<std::int32_t> room_, left_, missing_, with_missing_;
   JointScore::Scratch scratch_;
