@@ -12,6 +12,7 @@
 #include "kernels/processor.hpp"
 #include "kernels/score.hpp"
 #include "kernels/sum.hpp"
+#include "kernels/top_bound.hpp"
 
 namespace polyleaf {
 
@@ -26,6 +27,7 @@ namespace polyleaf {
   extern const PredictKernels kPredictKernels;     \
   extern const ScoreKernels kScoreKernels;         \
   extern const SumKernels kSumKernels;             \
+  extern const TopBoundKernels kTopBoundKernels;   \
   }
 POLYLEAF_DECLARE(baseline)
 #ifdef POLYLEAF_X86
@@ -48,6 +50,7 @@ struct Compiled {
   const PredictKernels* predict;
   const ScoreKernels* score;
   const SumKernels* sum;
+  const TopBoundKernels* top_bound;
 };
 
 #define POLYLEAF_COMPILED(isa) \
@@ -60,7 +63,8 @@ struct Compiled {
    &isa::kLeafKernels,         \
    &isa::kPredictKernels,      \
    &isa::kScoreKernels,        \
-   &isa::kSumKernels}
+   &isa::kSumKernels,          \
+   &isa::kTopBoundKernels}
 constexpr Compiled kBaseline = POLYLEAF_COMPILED(baseline);
 #ifdef POLYLEAF_X86
 constexpr Compiled kAvx2 = POLYLEAF_COMPILED(avx2);
@@ -103,6 +107,8 @@ const PredictKernels& predict_kernels() { return *selected()->predict; }
 const ScoreKernels& score_kernels() { return *selected()->score; }
 
 const SumKernels& sum_kernels() { return *selected()->sum; }
+
+const TopBoundKernels& top_bound_kernels() { return *selected()->top_bound; }
 
 const char* kernels_in_use() { return selected()->name; }
 

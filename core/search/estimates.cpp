@@ -6,8 +6,6 @@
 namespace polyleaf {
 namespace {
 
-// With more outputs, a thread's histograms of all of them would take too much memory.
-constexpr int kMostEstimated = 1024;
 // Factors, relative to the largest, that float32 holds with room for what they are multiplied with.
 constexpr double kSmallestFactor = 1e-30;
 
@@ -26,9 +24,10 @@ bool fit_float(const OutputTerms& terms, double largest_factor) {
 
 EstimateTerms::EstimateTerms(const OutputTerms& terms) : terms_(terms) {
   // Of a diagonal Hessian the weight of a side is not estimated.
-  if (terms.layout().n_outputs > kMostEstimated || (terms.diagonal() && terms.rules.min_child_weight > 0)) return;
+  if (terms.diagonal() && terms.rules.min_child_weight > 0) return;
   const double largest = terms.factor.empty() ? 0.0 : *std::max_element(terms.factor.begin(), terms.factor.end());
   if (!fit_float(terms, largest)) return;
+  scale_ = largest;
   constexpr std::size_t kPadded = PayloadLayout::kMaxWidth;
   const std::size_t size = terms.factor.size() / terms.padded * kPadded;
   factor_.assign(size, 0.0f);
@@ -41,6 +40,9 @@ EstimateTerms::EstimateTerms(const OutputTerms& terms) : terms_(terms) {
     lambda_[at] = static_cast<float>(terms.lambda[j]);
   }
 }
+
+// All terms are positive, so that their sum is as exact as they are; then one addition for each output tile.
+float EstimateTerms::error() const { return 1e-5f + 1e-7f * static_cast<float>(terms_.layout().n_tiles); }
 
 FloatTerms EstimateTerms::tile(const SearchedNode& node, int output_tile) const {
   const PayloadLayout& layout = terms_.layout();
@@ -99,9 +101,7 @@ void EstimatingFinder::add(const FeatureTile& tile, int output_tile, const std::
 
 float EstimatingFinder::least_estimate() {
   bar_ = std::max(bar_, *std::max_element(highest_.begin(), highest_.end()));
-  // All terms are positive, so that their sum is as exact as they are; then one addition for each output tile.
-  const float error = 1e-5f + 1e-7f * static_cast<float>(terms_.layout().n_tiles);
-  return bar_ > kSmallestEstimate ? bar_ * (1.0f - error) : 0.0f;
+  return bar_ > kSmallestEstimate ? bar_ * (1.0f - estimates_.error()) : 0.0f;
 }
 
 FoundSplit EstimatingFinder::score_close(const FeatureTile& tile, float least, const TileHistograms& histograms) {

@@ -16,6 +16,9 @@
 
 namespace polyleaf {
 
+// Below, float32 may have lost small terms.
+constexpr float kSmallestEstimate = 1e-25f;
+
 // OutputTerms in float32, 32 outputs to a tile, factors relative to the largest.
 class EstimateTerms {
  public:
@@ -23,10 +26,15 @@ class EstimateTerms {
 
   // Whether estimates of this tree's candidates can be relied on.
   bool usable() const { return !factor_.empty(); }
+  // Of an estimate, relative to it.
+  float error() const;
+  // What an estimate of 1 stands for.
+  double scale() const { return scale_; }
   FloatTerms tile(const SearchedNode& node, int output_tile) const;
 
  private:
   const OutputTerms& terms_;
+  double scale_ = 1.0;  // the largest factor
   std::vector<float> factor_, hessian_unit_, lambda_;
 };
 
@@ -44,9 +52,6 @@ class EstimatingFinder : public TileSearch {
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
 
  protected:
-  // Below, float32 may have lost small terms.
-  static constexpr float kSmallestEstimate = 1e-25f;
-
   void clear(const FeatureTile& tile);
   void clear_estimates(std::size_t position);
   EstimateTile prepare(int output_tile) const;

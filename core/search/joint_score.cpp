@@ -13,6 +13,8 @@ class SparseLeafScore : public JointScore {
   SparseLeafScore(const OutputTerms& terms, const SparseLeaves& sparse)
       : terms_(terms), sparse_(sparse), d_(static_cast<std::size_t>(terms.layout().n_outputs)) {}
 
+  const SparseLeaves* sparse_leaves() const override { return &sparse_; }
+
   double children(const std::int32_t* left, const std::int32_t* totals, const Place&, double enough,
                   Scratch& s) const override {
     const double all = compute_terms(left, totals, s);

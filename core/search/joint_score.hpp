@@ -31,6 +31,9 @@ class JointScore {
     const ValueBounds* bounds;
   };
 
+  // The outputs that leaves are cut down to, where the score is the sum of the largest terms; null: it is not.
+  virtual const SparseLeaves* sparse_leaves() const { return nullptr; }
+
   // Score of both children; anything up to `enough` may be told as any smaller number.
   virtual double children(const std::int32_t* left, const std::int32_t* totals, const Place& place, double enough,
                           Scratch& s) const = 0;

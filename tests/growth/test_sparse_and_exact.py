@@ -44,6 +44,22 @@ def test_leaves_of_all_outputs_predict_what_dense_ones_do(sparse_mode, problem):
     np.testing.assert_array_equal(dense._forest.predict_raw(X), sparse._forest.predict_raw(X))
 
 
+@pytest.mark.parametrize("sparse_mode", ["restricted", "unrestricted"])
+@pytest.mark.parametrize("depth", [3, 10])
+def test_bounds_before_selections_change_no_split(sparse_mode, depth):
+    """Candidates are bounded unless a least weight is asked for, be it one that all children have."""
+    rng = np.random.default_rng(depth)
+    labels = rng.integers(40, size=1200)
+    table = rng.normal(size=(1200, 12)) + (labels[:, None] * np.arange(12) % 7)
+    table[rng.random(table.shape) < 0.1] = np.nan
+    settings = {"n_estimators": 3, "sparse_leaves": 4, "sparse_mode": sparse_mode, "max_depth": depth}
+    settings |= {"hessian": "diagonal", "min_samples_leaf": 3}
+    bounded = PolyleafClassifier(**settings).fit(table, labels)._forest
+    scored = PolyleafClassifier(**settings, min_child_weight=1e-300).fit(table, labels)._forest
+    for name in ("feature", "threshold", "gain", "value_output", "values"):
+        np.testing.assert_array_equal(getattr(bounded, name), getattr(scored, name))
+
+
 def test_gains_of_sparse_trees_are_realised():
     """The sum of a tree's gains is what its leaves take off the objective, beyond the root as a leaf."""
     rng = np.random.default_rng(0)

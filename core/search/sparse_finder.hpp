@@ -1,0 +1,71 @@
+// Split finding for sparse leaves (Algorithms 3 and 4 of the paper), whose score is the sum of the k largest terms. It
+// is bounded first, in float32 (kernels/top_bound.hpp): only candidates whose bounds reach what another one is known to
+// reach are scored in float64, and the best of those is the best of all.
+//
+// What it buys: most of a round with sparse leaves, which would cost many times a dense one (docs/performance.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/top_bound.hpp"
+#include "search/candidates.hpp"
+#include "search/estimates.hpp"
+#include "search/joint_score.hpp"
+#include "search/output_terms.hpp"
+#include "search/tile_search.hpp"
+
+namespace polyleaf {
+
+class SparseFinder : public TileSearch {
+ public:
+  // The estimates must be usable, the score be that of sparse leaves.
+  SparseFinder(const OutputTerms& terms, const EstimateTerms& estimates, const JointScore& joint);
+
+  void start(const SearchedNode& node) override;
+  void add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) override;
+  FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) override;
+  bool looks_again() const override { return true; }
+  double rows_per_bin() const override { return kFewRowsPerBin; }
+  FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
+
+ private:
+  // Tiles for which steps are bounded one by one, after some where few were passed over together.
+  static constexpr int kMostAlone = 256;
+
+  void begin_thresholds();
+  void clear(const FeatureTile& tile);
+  void clear_bounds(std::size_t position);
+  void add_excess(int output_tile, std::size_t position, const StepSums& sums);
+  void finish_bounds(std::size_t position);
+  float least() const;
+  // The sums of a feature's steps in all tiles of outputs.
+  void find_sums(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms);
+  // Makes the bounds of those of a feature's candidates close that may be the best; about how many.
+  std::size_t settle(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms);
+  // Scores those of a feature's candidates that may be the best.
+  void score_open(const FeatureTile& tile, std::size_t position, BestCandidate& best);
+  void add_step(const Step& step, std::uint32_t first_row);
+  void add_missing(std::size_t position);
+
+  const OutputTerms& terms_;
+  const EstimateTerms& estimates_;
+  const JointScore& joint_;
+  SearchedNode node_;
+  Candidates candidates_;
+  TopBoundTile job_{};
+  float threshold_[2] = {0.0f, 0.0f};  // of the tile of features at hand
+  bool together_ = false;              // steps are bounded together
+  int alone_ = 0, n_alone_ = 1;        // tiles for which they are not: still, and after the next disappointment
+  float kth_ = 0.0f;                   // the k-th largest term of the node itself
+  float share_[2] = {1.0f, 1.0f};      // of the best candidate's thresholds in it
+  std::vector<float> highest_;         // per feature: of the bounds of its allowed candidates
+  std::vector<float> bound_;           // 2 per step: missing right, missing left
+  std::vector<StepSums> sums_;         // per tile of outputs
+  std::vector<FloatTerms> float_terms_;
+  std::vector<std::int32_t> room_, left_, missing_, with_missing_;
+  JointScore::Scratch scratch_;
+};
+
+}  // namespace polyleaf
