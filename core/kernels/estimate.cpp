@@ -1,7 +1,5 @@
 #include "kernels/estimate.hpp"
 
-#include <type_traits>
-
 #include "kernels/bin_bounds.hpp"
 #include "kernels/output_sums.hpp"
 #include "kernels/step_reader.hpp"
@@ -35,17 +33,6 @@ float estimate_steps(const EstimateTile& t) {
     add(prefix + missing, 2 * s + 1);
   }
   return highest;
-}
-
-// Calls body with the number of vectors that outputs of a tile take, as a type.
-template <class Body>
-float with_vectors_of(int n_outputs, Body&& body) {
-  if (n_outputs <= kOutputs) return body(std::integral_constant<int, 1>());
-  if constexpr (kOutputs == 8) {  // a tile has up to 32
-    if (n_outputs > 3 * kOutputs) return body(std::integral_constant<int, 4>());
-    if (n_outputs > 2 * kOutputs) return body(std::integral_constant<int, 3>());
-  }
-  return body(std::integral_constant<int, 2>());
 }
 
 float estimate(const EstimateTile& t) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/lanes.hpp"
 #include "kernels/estimate.hpp"
@@ -40,6 +41,17 @@ inline float sum_outputs(const OutputFloats& v) {
   __builtin_memcpy(quarters, &half, sizeof quarters);
   const Quarter quarter = quarters[0] + quarters[1];
   return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+}
+
+// Calls body with the number of vectors that the outputs of a tile take, as a type.
+template <class Body>
+auto with_vectors_of(int n_outputs, Body&& body) {
+  if constexpr (kOutputs == 8) {  // a tile has up to 32
+    if (n_outputs > 3 * kOutputs) return body(std::integral_constant<int, 4>());
+    if (n_outputs > 2 * kOutputs) return body(std::integral_constant<int, 3>());
+  }
+  if (n_outputs > kOutputs) return body(std::integral_constant<int, 2>());
+  return body(std::integral_constant<int, 1>());
 }
 
 // Gradients of up to V vectors of outputs and, unless they share one, their Hessians.

@@ -12,21 +12,21 @@ namespace {
 // A threshold is moved no more often than this: the bound is close then.
 constexpr int kMostMoves = 6;
 
-inline Floats excess_over(const Floats& terms, float threshold) {
-  const Floats over = terms - threshold;
-  return over > 0.0f ? over : Floats{};
+inline OutputFloats excess_over(const OutputFloats& terms, float threshold) {
+  const OutputFloats over = terms - threshold;
+  return over > 0.0f ? over : OutputFloats{};
 }
 
-inline int sum_integers(const SignedIntegers& v) {
+inline int sum_integers(const SignedOutputs& v) {
   int sum = 0;
-  for (int i = 0; i < kFloats; ++i) sum += v[i];
+  for (int i = 0; i < kOutputs; ++i) sum += v[i];
   return sum;
 }
 
 // Bounds on the sum of the k largest terms of one side of a candidate, or of both together.
 class TopTerms {
  public:
-  TopTerms(const Floats* terms, std::size_t n_vectors, int k, float& threshold)
+  TopTerms(const OutputFloats* terms, std::size_t n_vectors, int k, float& threshold)
       : terms_(terms), n_vectors_(n_vectors), k_(static_cast<float>(k)), threshold_(threshold) {}
 
   float threshold() const { return threshold_; }
@@ -53,21 +53,21 @@ class TopTerms {
     float next = n > 0 ? threshold_ + sum_ / n * std::log(n / k_) : 0.5f * threshold_;
     if (next <= low_ || (high_ >= 0 && next >= high_)) next = 0.5f * ((low_ > 0 ? low_ : 0.0f) + high_);
     threshold_ = next > 0 ? next : 0.0f;
-    Floats excess = {0};
+    OutputFloats excess = {0};
     for (std::size_t i = 0; i < n_vectors_; ++i) excess += excess_over(terms_[i], threshold_);
-    sum_ = sum_floats(excess);
+    sum_ = sum_outputs(excess);
     const float bound = k_ * threshold_ + sum_;
     above_ = bound < above_ ? bound : above_;
   }
 
  private:
   int count() const {
-    SignedIntegers n = {0};
-    for (std::size_t i = 0; i < n_vectors_; ++i) n -= (SignedIntegers)(terms_[i] > threshold_);
+    SignedOutputs n = {0};
+    for (std::size_t i = 0; i < n_vectors_; ++i) n -= (SignedOutputs)(terms_[i] > threshold_);
     return sum_integers(n);
   }
 
-  const Floats* const terms_;
+  const OutputFloats* const terms_;
   const std::size_t n_vectors_;
   const float k_;
   float& threshold_;
@@ -79,22 +79,22 @@ class TopTerms {
 
 // Terms of the outputs of one vector.
 struct SideTerms {
-  Floats left;
-  Floats right;
+  OutputFloats left;
+  OutputFloats right;
 };
 
 template <int V, bool Shared>
 inline SideTerms side_terms(const FloatTerms& t, const OutputSums<V, Shared>& left, int v, const Inverse& inverse) {
-  const Floats factor = load_floats(t.factor + v * kFloats);
-  const Floats gl = to_floats(left.gradient[v]);
-  const Floats gr = to_floats(load_integers(t.totals + v * kFloats) - left.gradient[v]);
+  const OutputFloats factor = load_terms(t.factor + v * kOutputs);
+  const OutputFloats gl = to_floats(left.gradient[v]);
+  const OutputFloats gr = to_floats(load_sums(t.totals + v * kOutputs) - left.gradient[v]);
   if (Shared) return {factor * gl * gl * inverse.left, factor * gr * gr * inverse.right};
-  const Floats unit = load_floats(t.hessian_unit + v * kFloats);
-  const Floats lambda = load_floats(t.lambda + v * kFloats);
-  const Integers total = load_integers(t.totals + t.hessian_channel + v * kFloats);
-  const Floats dl = to_floats(left.hessian[v]) * unit + lambda;
-  const Floats dr = to_floats(total - left.hessian[v]) * unit + lambda;
-  const Floats inverse_product = 1.0f / (dl * dr);
+  const OutputFloats unit = load_terms(t.hessian_unit + v * kOutputs);
+  const OutputFloats lambda = load_terms(t.lambda + v * kOutputs);
+  const OutputIntegers total = load_sums(t.totals + t.hessian_channel + v * kOutputs);
+  const OutputFloats dl = to_floats(left.hessian[v]) * unit + lambda;
+  const OutputFloats dr = to_floats(total - left.hessian[v]) * unit + lambda;
+  const OutputFloats inverse_product = 1.0f / (dl * dr);
   return {factor * (gl * gl * dr * inverse_product), factor * (gr * gr * dl * inverse_product)};
 }
 
@@ -102,15 +102,15 @@ inline SideTerms side_terms(const FloatTerms& t, const OutputSums<V, Shared>& le
 template <int V, bool Shared>
 struct StepRange {
   OutputSums<V, Shared> first, last;
-  SignedIntegers lowest[V], highest[V];
+  SignedOutputs lowest[V], highest[V];
 
   void begin(const OutputSums<V, Shared>& sums) {
     first = last = sums;
-    for (int v = 0; v < V; ++v) lowest[v] = highest[v] = (SignedIntegers)sums.gradient[v];
+    for (int v = 0; v < V; ++v) lowest[v] = highest[v] = (SignedOutputs)sums.gradient[v];
   }
   void take() {
     for (int v = 0; v < V; ++v) {
-      const auto gradient = (SignedIntegers)last.gradient[v];
+      const auto gradient = (SignedOutputs)last.gradient[v];
       lowest[v] = gradient < lowest[v] ? gradient : lowest[v];
       highest[v] = gradient > highest[v] ? gradient : highest[v];
     }
@@ -119,37 +119,39 @@ struct StepRange {
     first = first + missing;
     last = last + missing;
     for (int v = 0; v < V; ++v) {
-      lowest[v] = (SignedIntegers)((Integers)lowest[v] + missing.gradient[v]);
-      highest[v] = (SignedIntegers)((Integers)highest[v] + missing.gradient[v]);
+      lowest[v] = (SignedOutputs)((OutputIntegers)lowest[v] + missing.gradient[v]);
+      highest[v] = (SignedOutputs)((OutputIntegers)highest[v] + missing.gradient[v]);
     }
   }
 };
 
-inline Floats larger_of(const Floats& a, const Floats& b) { return a > b ? a : b; }
+inline OutputFloats larger_of(const OutputFloats& a, const OutputFloats& b) { return a > b ? a : b; }
 
 // No less than the terms after any of the steps (kernels/bin_bounds.hpp says why).
 template <int V, bool Shared, bool Restricted>
 inline SideTerms largest_terms(const FloatTerms& t, const StepRange<V, Shared>& range, int v, const Inverse& inverse) {
-  const Floats factor = load_floats(t.factor + v * kFloats);
-  const Integers total = load_integers(t.totals + v * kFloats);
-  Floats left, right;  // what squares of gradients are multiplied by
+  const OutputFloats factor = load_terms(t.factor + v * kOutputs);
+  const OutputIntegers total = load_sums(t.totals + v * kOutputs);
+  OutputFloats left, right;  // what squares of gradients are multiplied by
   if (Shared) {
-    left = Floats{} + inverse.left;
-    right = Floats{} + inverse.right;
+    left = OutputFloats{} + inverse.left;
+    right = OutputFloats{} + inverse.right;
   } else {
-    const Floats unit = load_floats(t.hessian_unit + v * kFloats);
-    const Floats lambda = load_floats(t.lambda + v * kFloats);
-    const Integers hessian = load_integers(t.totals + t.hessian_channel + v * kFloats);
+    const OutputFloats unit = load_terms(t.hessian_unit + v * kOutputs);
+    const OutputFloats lambda = load_terms(t.lambda + v * kOutputs);
+    const OutputIntegers hessian = load_sums(t.totals + t.hessian_channel + v * kOutputs);
     right = to_floats(range.first.hessian[v]) * unit + lambda;
     left = to_floats(hessian - range.last.hessian[v]) * unit + lambda;
   }
-  const Floats scale = Shared ? factor : factor * (1.0f / (left * right));
-  const Floats low = to_floats((Integers)range.lowest[v]), low_rest = to_floats(total - (Integers)range.lowest[v]);
-  const Floats high = to_floats((Integers)range.highest[v]), high_rest = to_floats(total - (Integers)range.highest[v]);
+  const OutputFloats scale = Shared ? factor : factor * (1.0f / (left * right));
+  const auto lowest = (OutputIntegers)range.lowest[v];
+  const auto highest = (OutputIntegers)range.highest[v];
+  const OutputFloats low = to_floats(lowest), low_rest = to_floats(total - lowest);
+  const OutputFloats high = to_floats(highest), high_rest = to_floats(total - highest);
   if (Restricted)
     return {scale * larger_of(low * low * left + low_rest * low_rest * right,
                               high * high * left + high_rest * high_rest * right),
-            Floats{}};
+            OutputFloats{}};
   return {scale * (larger_of(low * low, high * high) * left),
           scale * (larger_of(low_rest * low_rest, high_rest * high_rest) * right)};
 }
@@ -205,24 +207,24 @@ class ExcessSum {
 
   void add(std::size_t at, const Sums& left) {
     const Inverse inverses = inverse(at, at);
-    Floats excess = {0};
+    OutputFloats excess = {0};
     for (int v = 0; v < V; ++v) {
       const SideTerms of = side_terms<V, Shared>(t_.terms, left, v, inverses);
       excess += excess_over(Restricted ? of.left + of.right : of.left, t_.threshold[0]);
       if (!Restricted) excess += excess_over(of.right, t_.threshold[1]);
     }
-    t_.excess[at] += sum_floats(excess);
+    t_.excess[at] += sum_outputs(excess);
   }
 
   void add(std::size_t at, std::size_t last, const StepRange<V, Shared>& range) {
     const Inverse inverses = inverse(at, last);
-    Floats excess = {0};
+    OutputFloats excess = {0};
     for (int v = 0; v < V; ++v) {
       const SideTerms of = largest_terms<V, Shared, Restricted>(t_.terms, range, v, inverses);
       excess += excess_over(of.left, t_.threshold[0]);
       if (!Restricted) excess += excess_over(of.right, t_.threshold[1]);
     }
-    t_.excess[at] += sum_floats(excess);
+    t_.excess[at] += sum_outputs(excess);
   }
 
   const ExcessTile& t_;
@@ -243,9 +245,9 @@ void excess_of(const ExcessTile& t) {
 }
 
 void excess(const ExcessTile& t) {
-  const bool one = t.terms.n_outputs <= kFloats;
-  if (t.inverse_left != nullptr) return one ? excess_of<1, true>(t) : excess_of<2, true>(t);
-  one ? excess_of<1, false>(t) : excess_of<2, false>(t);
+  with_vectors_of(t.terms.n_outputs, [&](auto v) {
+    t.inverse_left != nullptr ? excess_of<decltype(v)::value, true>(t) : excess_of<decltype(v)::value, false>(t);
+  });
 }
 
 template <int V, bool Shared, bool Restricted>
@@ -257,11 +259,11 @@ class TopSearch {
       : t_(t),
         prefix_(reinterpret_cast<Sums*>(t.room)),
         missing_(prefix_ + t.n_tiles),
-        left_terms_(reinterpret_cast<Floats*>(missing_ + t.n_tiles)),
+        left_terms_(reinterpret_cast<OutputFloats*>(missing_ + t.n_tiles)),
         right_terms_(left_terms_ + t.n_tiles * V),
         left_(left_terms_, t.n_tiles * V, t.k, t.threshold[0]),
         right_(right_terms_, t.n_tiles * V, t.k, t.threshold[1]) {
-    static_assert(sizeof(Sums) * 2 + sizeof(Floats) * 2 * V <= top_bound_room(1) * sizeof(std::int32_t));
+    static_assert(sizeof(Sums) * 2 + sizeof(OutputFloats) * 2 * V <= top_bound_room(1) * sizeof(std::int32_t));
     for (std::size_t i = 0; i < t.n_tiles; ++i) {
       prefix_[i] = missing_[i] = Sums();
       StepReader(t.sums[i]).missing(
@@ -318,9 +320,9 @@ class TopSearch {
     if (Shared) inverse = {static_cast<float>(t_.inverse_left[at]), static_cast<float>(t_.inverse_right[at])};
     // By themselves: what is stored might be any of the members.
     const float left_threshold = left_.threshold(), right_threshold = right_.threshold();
-    Floats left_excess = {0}, right_excess = {0};
-    Floats* const left_terms = left_terms_;
-    Floats* const right_terms = right_terms_;
+    OutputFloats left_excess = {0}, right_excess = {0};
+    OutputFloats* const left_terms = left_terms_;
+    OutputFloats* const right_terms = right_terms_;
     const FloatTerms* const terms = t_.terms;
     const std::size_t n_tiles = t_.n_tiles;
     for (std::size_t i = 0; i < n_tiles; ++i) {
@@ -328,7 +330,7 @@ class TopSearch {
       for (int v = 0; v < V; ++v) {
         const SideTerms of = side_terms<V, Shared>(terms[i], sums, v, inverse);
         const std::size_t vector = i * V + static_cast<std::size_t>(v);
-        const Floats first = Restricted ? of.left + of.right : of.left;
+        const OutputFloats first = Restricted ? of.left + of.right : of.left;
         left_terms[vector] = first;
         left_excess += excess_over(first, left_threshold);
         if (Restricted) continue;
@@ -336,8 +338,8 @@ class TopSearch {
         right_excess += excess_over(of.right, right_threshold);
       }
     }
-    left_.begin(sum_floats(left_excess));
-    if (!Restricted) right_.begin(sum_floats(right_excess));
+    left_.begin(sum_outputs(left_excess));
+    if (!Restricted) right_.begin(sum_outputs(right_excess));
   }
 
   float above() const { return Restricted ? left_.above() : left_.above() + right_.above(); }
@@ -347,8 +349,8 @@ class TopSearch {
   TopBoundTile& t_;
   Sums* const prefix_;  // sums to the left, of each tile of outputs
   Sums* const missing_;
-  Floats* const left_terms_;  // of both sides together, where restricted
-  Floats* const right_terms_;
+  OutputFloats* const left_terms_;  // of both sides together, where restricted
+  OutputFloats* const right_terms_;
   TopTerms left_, right_;
   float least_ = 0.0f;  // bounds below cannot be the best
 };
@@ -359,9 +361,9 @@ void settle_of(TopBoundTile& t) {
 }
 
 void settle(TopBoundTile& t) {
-  const bool one = t.terms[0].n_outputs <= kFloats;
-  if (t.inverse_left != nullptr) return one ? settle_of<1, true>(t) : settle_of<2, true>(t);
-  one ? settle_of<1, false>(t) : settle_of<2, false>(t);
+  with_vectors_of(t.terms[0].n_outputs, [&](auto v) {
+    t.inverse_left != nullptr ? settle_of<decltype(v)::value, true>(t) : settle_of<decltype(v)::value, false>(t);
+  });
 }
 
 }  // namespace
