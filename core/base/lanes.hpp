@@ -14,8 +14,8 @@ inline double sum_lanes(const double* lane) {
   return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-// Written with vector types: left to itself, the compiler adds up the lanes one by one. Their number is the same for all
-// instruction sets: it is an order of summing.
+// Written with vector types: left to itself, the compiler adds up the lanes one by one. Their number is the same for
+// all instruction sets: it is an order of summing.
 constexpr int kFloats = 16;
 typedef float Floats __attribute__((vector_size(kFloats * 4), aligned(4), may_alias));
 

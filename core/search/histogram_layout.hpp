@@ -2,8 +2,8 @@
 //
 //   | output tile 0: feature tile 0, margin, feature tile 1, margin, ... | output tile 1: ... | ...
 //
-// Vectors of the last bin of a tile are read whole (kOutputs of kernels/output_sums.hpp): the margin keeps them off what another
-// thread writes.
+// Vectors of the last bin of a tile are read whole (kOutputs of kernels/output_sums.hpp): the margin keeps them off
+// what another thread writes.
 #pragma once
 
 #include <cstddef>
