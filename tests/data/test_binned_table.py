@@ -102,7 +102,7 @@ def test_the_bins_are_those_of_fit(max_bins, weighted, kind, monkeypatch):
     weight = RNG.gamma(1.0, size=(N, 2)) * (np.arange(N) % 5 > 0)[:, np.newaxis] if weighted else None
     seen = []
 
-    def seen_by_fit(data, settings):
+    def seen_by_fit(data, settings, least_rows):
         seen.append(bin_table(data.X, data.weights.row, settings.max_bins, 1, settings.categorical))
         return seen[0]
 
