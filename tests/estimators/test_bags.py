@@ -256,7 +256,7 @@ def test_ctrl_c_keeps_what_there_is_of_members_at_the_same_time(monkeypatch: pyt
         n_waits += 1
         if n_waits == 2:
             raise KeyboardInterrupt
-        return wait(*args, **{**kwargs, "timeout": 0.3})
+        return wait(*args, **{**kwargs, "timeout": 1.0})
 
     monkeypatch.setattr(side_by_side, "wait", interrupted)
     model = regressor(n_estimators=1_000_000, n_jobs=2, n_bags=5)
