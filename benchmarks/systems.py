@@ -308,7 +308,10 @@ SYSTEMS: dict[str, type[System]] = {
 
 def version(system: str) -> str | None:
     """The installed version of the library behind a system; None where it is not installed."""
-    try:
-        return importlib.metadata.version(SYSTEMS[system].package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    package = SYSTEMS[system].package
+    for name in (package, f"{package}-cpu"):  # XGBoost without CUDA is a package of its own
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None

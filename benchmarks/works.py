@@ -134,6 +134,25 @@ WORKS: dict[str, Work] = {
     )
 }
 
+# Beside them: ten times the rows of synth_d10, for many cores; a single target; few rows for so many features
+# and bins; few classes and many.
+THREAD_WORKS: dict[str, Work] = {
+    **WORKS,
+    "synth_1m": Work(
+        "synth_1m", "softmax", 10, 6, 64, 255, 20, synthetic("classes", 1_000_000, 100, 10, 10_000)
+    ),
+    "one_target": Work(
+        "one_target", "squared", 1, 6, 64, 255, 20, synthetic("targets", 400_000, 40, 1, 10_000)
+    ),
+    "few_rows": Work("few_rows", "softmax", 30, 6, 64, 255, 20, synthetic("classes", 2_000, 500, 30, 1_000)),
+    "classes_10": Work(
+        "classes_10", "softmax", 10, 6, 64, 255, 20, synthetic("classes", 20_000, 50, 10, 1_000)
+    ),
+    "classes_500": Work(
+        "classes_500", "softmax", 500, 6, 64, 255, 20, synthetic("classes", 20_000, 50, 500, 1_000)
+    ),
+}
+
 
 def _gpu_work(name: str, kind: Literal["classes", "targets"], rows: int, features: int, outputs: int) -> Work:
     """Depth 6, whose 64 leaves are no further bound, and 256 bins; a fifth more rows for the test."""

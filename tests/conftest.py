@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +33,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say at once that there is no GPU where one is asked for."""
+    """Let tests press Ctrl-C, and say at once that there is no GPU where one is asked for."""
+    # A shell has what it starts in the background ignore it, and the tests that press it would wait for ever.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--device") == "cuda":
         from polyleaf.gpu.runtime import require_gpu
 

@@ -13,11 +13,11 @@ from polyleaf.params.table import PARAMETERS
 # What growers can be told.
 NAMES = tuple(name for name in dir(GrowSettings) if not name.startswith("_"))
 _DEFAULTS = {one.name: one.default for one in PARAMETERS if one.name in NAMES}
-_DEFAULTS |= {"hessian": "diagonal", "min_samples_leaf": 20}
+_DEFAULTS |= {"hessian": "diagonal", "max_depth": 6, "min_samples_leaf": 20, "bounded_influence": False}
 
 
 def settings(**changes: Any) -> GrowSettings:
-    """The defaults of the parameters, with 20 rows in a leaf, but for some."""
+    """The defaults of the parameters, with depth 6 and 20 rows in a leaf, but for some."""
     of_grower = GrowSettings()
     for name, value in (_DEFAULTS | changes).items():
         setattr(of_grower, name, value)

@@ -721,6 +721,48 @@ def renew_values(tree: Tree, residual: Floats, weight: Floats, levels: Floats) -
     return replace(tree, value=value)
 
 
+# ---- Bounded influence: a row far beyond all others moves its leaf no more than ordinary rows could ------
+
+ORDINARY_MAGNITUDES = 6.0  # times the mean |g| of all rows: up to there, no row is bounded
+ERRORS_OF_MEAN = 2.0  # times sqrt(rows of the leaf) * mean |g| of its other rows: nor up to there
+
+
+def influence_limit(g: Floats, w: Floats, ordinary: float, row: float) -> float:
+    """What the residual of a row may be at most in a leaf with these gradients and weights of one output.
+
+    Weights are multiples of the least one, `row`. The other rows are all but one of that weight with the
+    largest magnitude: weight 2 is the row twice.
+    """
+    magnitudes, weight = float((w * np.abs(g)).sum()), float(w.sum())
+    rest = magnitudes - row * float(np.abs(g).max())
+    others = rest / (weight - row) if weight > row and rest > 0 else 0.0
+    return max(ORDINARY_MAGNITUDES * ordinary, ERRORS_OF_MEAN * np.sqrt(weight / row) * others)
+
+
+def bound_influence(tree: Tree, g: Floats, w: Floats, rules: Rules) -> Tree:
+    """The tree with leaf values of gradients within limits; what is cut off is said to all rows alike.
+
+    g: (n, d) and w: (n,) of the rows of the tree, whose Hessian is their weight.
+    """
+    leaves = np.flatnonzero(tree.feature < 0)
+    ordinary = (w[:, None] * np.abs(g)).sum(axis=0) / w.sum()
+    value = tree.value.copy()
+    for j in range(g.shape[1]):
+        within = g[:, j].copy()
+        for node in leaves:
+            rows = tree.rows[node]
+            limit = influence_limit(g[rows, j], w[rows], ordinary[j], w.min())
+            within[rows] = np.clip(g[rows, j], -limit, limit)
+        within += (w * (g[:, j] - within)).sum() / w.sum()
+        for node in leaves[tree.outputs[leaves, j]]:
+            rows = tree.rows[node]
+            G, H = np.array((w[rows] * within[rows]).sum()), np.array(w[rows].sum() + rules.reg_lambda)
+            limits = tree.limits[node]
+            value[node, j] = -_divide(soft_threshold(G, rules.reg_alpha), H)
+            value[node] = limits.clip(value[node])
+    return replace(tree, value=value)
+
+
 # ---- Losses: y and raw predictions are (n, d); classes come as one-hot rows ---------------------------
 
 PROBABILITY_FLOOR = 1e-9  # of a base score: a label without positives (or negatives) keeps a finite log odds

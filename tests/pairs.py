@@ -90,6 +90,10 @@ def sparse_labels(case: Case) -> None:
     case.params.update(objective="clipped_squared_error", sparse_leaves=2)
 
 
+def hashed_labels(case: Case) -> None:
+    case.params.update(label_space="hashed", sketch="auto", sketch_size=2)
+
+
 def own_objective(case: Case) -> None:
     def function(y: Any, raw: Any) -> Any:
         target = np.eye(N_TARGETS)[y] if y.ndim == 1 else y
@@ -103,6 +107,11 @@ def shares(case: Case) -> None:
     case.params["output_weight"] = np.repeat([1.0, 5.0, 0.5], levels)
 
 
+def wrong_target(case: Case) -> None:
+    case.y = np.where(np.arange(N_ROWS)[:, np.newaxis] == 7, 1000.0, case.y)
+    case.params["bounded_influence"] = True
+
+
 def quantiles(case: Case) -> None:
     case.params.update(objective="quantile", quantile_levels=[0.2, 0.8])
     if "output_weight" in case.params:
@@ -113,11 +122,14 @@ REGRESSION, CLASSES, LABELS = ("regression",), ("classes",), ("labels",)
 FEATURES: dict[str, Feature] = {
     "categories": Feature(param(categorical_features=[0]), options=(options.CATEGORIES,)),
     "missing values": Feature(with_gaps),
-    "missing targets": Feature(with_missing_targets, ("regression", "labels")),
+    "missing targets": Feature(with_missing_targets, ("regression", "labels"), (options.UNEVEN_CELLS,)),
     "sparse X": Feature(sparse_table, options=(options.SPARSE_TABLE,)),
     "sparse y": Feature(sparse_labels, LABELS, (options.SPARSE_LABELS, options.SPARSE_LEAVES)),
+    "hashed labels": Feature(hashed_labels, LABELS, (options.LABEL_SPACE, options.SPARSE_LABELS)),
     "row weights": Feature(row_weights),
-    "cell weights": Feature(cell_weights, ("regression", "labels"), (options.CELL_WEIGHTS,)),
+    "cell weights": Feature(
+        cell_weights, ("regression", "labels"), (options.CELL_WEIGHTS, options.UNEVEN_CELLS)
+    ),
     "class_weight": Feature(param(class_weight="balanced"), ("classes", "labels"), (options.CLASS_WEIGHT,)),
     "output_weight": Feature(shares, options=(options.OUTPUT_WEIGHT,)),
     "sketch": Feature(
@@ -133,6 +145,7 @@ FEATURES: dict[str, Feature] = {
     "one output per tree": Feature(
         param(multi_strategy="one_output_per_tree"), options=(options.ONE_OUTPUT_PER_TREE,)
     ),
+    "bounded influence": Feature(wrong_target, REGRESSION, (options.BOUNDED_INFLUENCE,)),
     "monotone": Feature(param(monotone_constraints=[0, 1, 0, 0]), options=(options.MONOTONE,)),
     "interaction": Feature(param(interaction_constraints=[[0], [1, 2], [3]]), options=(options.INTERACTION,)),
     "row sampling": Feature(param(subsample=0.6)),
@@ -142,9 +155,13 @@ FEATURES: dict[str, Feature] = {
     "column sampling": Feature(param(colsample_bynode=0.5), options=(options.COLSAMPLE_BYNODE,)),
     "few leaves": Feature(param(max_leaves=6)),
     "exact split finding": Feature(param(max_bins=None), options=(options.MANY_BINS,)),
-    "absolute error": Feature(param(objective="absolute_error"), REGRESSION, (options.LEAF_QUANTILES,)),
+    "absolute error": Feature(
+        param(objective="absolute_error"), REGRESSION, (options.LEAF_QUANTILES, options.NOT_SQUARED)
+    ),
     "huber": Feature(
-        param(objective="huber", huber_delta=0.5), REGRESSION, (options.OF_ONE_LOSS["huber_delta"][0],)
+        param(objective="huber", huber_delta=0.5),
+        REGRESSION,
+        (options.OF_ONE_LOSS["huber_delta"][0], options.NOT_SQUARED),
     ),
     "quantile": Feature(
         quantiles,
@@ -152,13 +169,14 @@ FEATURES: dict[str, Feature] = {
         (
             options.LEAF_QUANTILES,
             options.SEVERAL_QUANTILES,
+            options.NOT_SQUARED,
             options.OF_ONE_LOSS["quantile_levels"][0],
         ),
     ),
-    "poisson": Feature(param(objective="poisson"), REGRESSION),
-    "gamma": Feature(param(objective="gamma"), REGRESSION),
-    "tweedie": Feature(param(objective="tweedie"), REGRESSION),
-    "callable objective": Feature(own_objective, options=(options.NO_SOFTMAX,)),
+    "poisson": Feature(param(objective="poisson"), REGRESSION, (options.NOT_SQUARED,)),
+    "gamma": Feature(param(objective="gamma"), REGRESSION, (options.NOT_SQUARED,)),
+    "tweedie": Feature(param(objective="tweedie"), REGRESSION, (options.NOT_SQUARED,)),
+    "callable objective": Feature(own_objective, options=(options.NO_SOFTMAX, options.NOT_SQUARED)),
 }
 # Options that a kind of problem brings, whatever is asked for.
 OPTIONS_OF_KIND: dict[str, tuple[Option, ...]] = {
@@ -175,6 +193,7 @@ LOSSES = (
     "tweedie",
     "callable objective",
     "sparse y",
+    "hashed labels",
 )
 HESSIANS = ("exact Hessian", "exact leaf values", "shared Hessian")
 

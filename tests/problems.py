@@ -35,7 +35,7 @@ Kind = Literal["dense", "sparse", "exact", "exact_leaf"]
 def random_problem(
     seed: int,
     margin: float = 1e-9,
-    kind: Kind | Literal["constrained", "packed", "combined", "many_bins"] = "dense",
+    kind: Kind | Literal["constrained", "packed", "combined", "many_bins", "many_classes"] = "dense",
 ) -> Problem:
     """A small problem with a clear-cut tree: 5-200 rows, 1-6 features, 1-12 outputs, up to 64 bins, ties.
 
@@ -49,13 +49,19 @@ def random_problem(
     core packs three of them into a number where asked to (quantize/payload.hpp), and numbers that are exact
     on its coarser grid. "combined" has neighbouring features of so few bins, and so many rows, that the core
     visits the combinations of their bins (table/feature_combinations.hpp); a few of these can be packed, too.
-    "many_bins" has 32 to 200 bins a feature, and features that are nearly as good as others.
+    "many_bins" has 32 to 200 bins a feature, and features that are nearly as good as others. "many_classes"
+    has the gradients of a softmax of 16 to 60 classes, few of which are in a small node.
     """
     rng = np.random.default_rng(seed)
     while True:
-        draw = {"packed": _draw_packed, "combined": _draw_combined, "many_bins": _draw_many_bins}
+        draw = {
+            "packed": _draw_packed,
+            "combined": _draw_combined,
+            "many_bins": _draw_many_bins,
+            "many_classes": _draw_many_classes,
+        }
         problem = draw.get(kind, _draw_dense)(rng)
-        if kind in ("packed", "combined", "many_bins"):
+        if kind in draw:
             if rng.random() < 0.2:
                 problem = _with_sparse_leaves(rng, problem)
         elif kind == "sparse":
@@ -321,6 +327,30 @@ def _draw_many_bins(rng: np.random.Generator) -> Problem:
         has_missing=has_missing,
         gradient=gradient,
         hessian=hessian,
+        weight=rng.integers(1, 5, size=n).astype(np.float64) if rng.random() < 0.3 else None,
+        rules=_draw_rules(rng, m, d),
+    )
+
+
+def _draw_many_classes(rng: np.random.Generator) -> Problem:
+    """Features that say something of the class, or nothing; a few rows may be surer than others."""
+    n, m, d = int(rng.integers(40, 900)), int(rng.integers(2, 6)), int(rng.integers(16, 61))
+    label = (d * rng.random(n) ** float(rng.choice([1.0, 3.0]))).astype(np.int64)
+    n_bins = rng.choice([4, 16, 64], size=m)
+    noise = rng.choice([0.05, 0.3, 10.0], size=(m, 1)) * rng.normal(size=(m, n))
+    position = np.argsort(rng.random((m, d)), axis=1)[:, label] / d + noise
+    codes = np.clip(position * n_bins[:, np.newaxis], 0, n_bins[:, np.newaxis] - 1).astype(np.int64).T
+    has_missing = rng.random(m) < 0.4
+    codes = np.where((rng.random((n, m)) < 0.1) & has_missing, n_bins, codes)
+    raw = rng.choice([0.0, 0.3, 2.0]) * rng.normal(size=(n, d))
+    raw[np.arange(n), label] += rng.choice([0.0, 2.0, 5.0], size=n, p=[0.5, 0.3, 0.2])
+    p = np.exp(raw) / np.exp(raw).sum(axis=1, keepdims=True)
+    return Problem(
+        codes=codes,
+        n_value_bins=n_bins,
+        has_missing=has_missing,
+        gradient=_on_grid(p - (np.arange(d) == label[:, np.newaxis])),
+        hessian=_on_grid(float(rng.choice([1.0, 2.0])) * p * (1 - p)),
         weight=rng.integers(1, 5, size=n).astype(np.float64) if rng.random() < 0.3 else None,
         rules=_draw_rules(rng, m, d),
     )

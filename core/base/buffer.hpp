@@ -35,6 +35,11 @@ class Buffer {
     if (data_ != nullptr) give_back_memory(data_, bytes());
   }
 
+  // At least of this size; what was in it is lost where it is not.
+  void grow(std::size_t size) {
+    if (size_ < size) *this = Buffer(size);
+  }
+
   T* data() { return data_; }
   const T* data() const { return data_; }
   std::size_t size() const { return size_; }

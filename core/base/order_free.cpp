@@ -1,5 +1,8 @@
 #include "base/order_free.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/threads.hpp"
 
 namespace polyleaf {
@@ -76,7 +79,52 @@ std::vector<double> sums_of(const WeightedMatrix<Number>& m, int n_threads, cons
   return out;
 }
 
+// A power of two near a number: a division by it changes no digit.
+double power_of_two(double number) {
+  int exponent = 0;
+  if (std::isfinite(number)) std::frexp(number, &exponent);
+  return std::ldexp(1.0, std::clamp(exponent, -1000, 1000));
+}
+
+// The weights over a power of two near the largest, row after row.
+std::vector<double> weight_shares(const WeightedMatrix<double>& m, const Shard& shard) {
+  const std::size_t n = m.n_rows * std::max<std::size_t>(m.weight_stride, 1);
+  double largest = 0.0;
+  for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, m.weight[i]);
+  const double size = power_of_two(shard.largest(largest));
+  std::vector<double> out(n);
+  for (std::size_t i = 0; i < n; ++i) out[i] = m.weight[i] / size;
+  return out;
+}
+
 }  // namespace
+
+std::vector<double> column_means(const WeightedMatrix<double>& m, const Shard& shard) {
+  const std::size_t n = m.n_rows, d = m.n_columns;
+  std::vector<double> size(d, 0.0);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < d; ++j) size[j] = std::max(size[j], std::fabs(m.values[i * m.stride + j]));
+  shard.largest(size);
+  for (double& one : size) one = power_of_two(one);
+  std::vector<double> values(n * d), weights;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < d; ++j) values[i * d + j] = m.values[i * m.stride + j] / size[j];
+  WeightedMatrix<double> shares{values.data(), d, n, d, nullptr, 0};
+  std::vector<double> whole(1, static_cast<double>(shard.add(n)));
+  if (m.weight != nullptr) {
+    weights = weight_shares(m, shard);
+    shares.weight = weights.data();
+    shares.weight_stride = m.weight_stride;
+    const std::size_t width = m.weight_stride == 0 ? 1 : d;
+    whole = column_sums(WeightedMatrix<double>{weights.data(), width, n, width, nullptr, 0}, false, 1, shard);
+  }
+  std::vector<double> means = column_sums(shares, false, 1, shard);
+  for (std::size_t j = 0; j < d; ++j) {
+    const double of_column = whole[whole.size() == 1 ? 0 : j];
+    means[j] = means[j] / (of_column > 0 ? of_column : 1.0) * size[j];
+  }
+  return means;
+}
 
 std::vector<double> column_sums(const WeightedMatrix<float>& matrix, bool squares, int n_threads, const Shard& shard) {
   return squares ? sums_of<true>(matrix, n_threads, shard) : sums_of<false>(matrix, n_threads, shard);

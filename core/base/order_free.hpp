@@ -46,6 +46,10 @@ struct WeightedMatrix {
 std::vector<double> column_sums(const WeightedMatrix<float>& matrix, bool squares, int n_threads, const Shard& shard);
 std::vector<double> column_sums(const WeightedMatrix<double>& matrix, bool squares, int n_threads, const Shard& shard);
 
+// Per column: the weighted mean of its numbers; 0 without any weight. Powers of two are divided out of numbers and
+// weights first, so that sums stay within float64 whatever the size of these.
+std::vector<double> column_means(const WeightedMatrix<double>& matrix, const Shard& shard);
+
 // Per group: the sum of its numbers; null: of ones. `group` is that of each number.
 std::vector<double> group_sums(const double* values, const std::int32_t* group, std::size_t n, std::size_t n_groups,
                                const Shard& shard);

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <exception>
 
+#include "base/crew.hpp"
+
 #if defined(POLYLEAF_STD_THREADS)
 #include <thread>
 #include <vector>
@@ -80,13 +82,19 @@ void parallel_for(int n_threads, std::size_t n_tasks, Body&& body) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// The threads a piece of work may use: all `size` of them, or `member` alone while the others do something else.
+// The threads a piece of work may use: all `size` of them, or `member` alone while the others do something else. Of a
+// crew, about so many have nothing else to do, and any may come to help.
 struct Team {
   int size = 1;
   int member = 0;  // the calling thread
+  Crew* crew = nullptr;
+
+  // Threads that may work, numbered from 0.
+  int most_threads() const { return crew != nullptr ? crew->size() : size; }
 
   template <class Body>
   void run(bool worthwhile, std::size_t n_tasks, Body&& body) const {
+    if (worthwhile && crew != nullptr) return crew->run(member, n_tasks, body);
     if (worthwhile && size > 1) return parallel_for(size, n_tasks, body);
     for (std::size_t task = 0; task < n_tasks; ++task) body(task, member);
   }

@@ -34,6 +34,9 @@ class ArraysOfForest {
         tree_output_(array_of<Vector<std::int32_t>>(arrays, "tree_output")),
         tree_width_(array_of<Vector<std::int32_t>>(arrays, "tree_width")) {}
 
+  // Values that name their output.
+  std::size_t n_sparse_values() const { return value_output_.shape(0); }
+
   ForestArrays checked() const {
     ForestArrays out;
     out.n_trees = tree_output_.shape(0);

@@ -87,6 +87,7 @@ void bind_settings(nb::module_& m) {
             expect(value == "full" || value == "packed", "histogram_precision: full or packed");
             s.packed_sums = value == "packed";
           })
+      .def_rw("bounded_influence", &GrowSettings::bounded_influence)
       .def_rw("histogram_bytes", &GrowSettings::histogram_bytes);
   m.def(
       "rules_of",

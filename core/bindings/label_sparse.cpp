@@ -49,11 +49,31 @@ void add_to_sparse(SparseLabels& labels, const Vector<std::int64_t>& value_begin
   labels.add(value_begin.data(), values.data(), value_output.data(), width, n_threads);
 }
 
+// Compressed rows: where each row begins, the outputs, and their scores, without those that are 0.
+nb::tuple scores_of(const SparseLabels& labels) {
+  std::vector<std::int64_t> row_begin{0};
+  std::vector<std::int32_t> output;
+  std::vector<double> score;
+  {
+    nb::gil_scoped_release release;
+    for (std::size_t row = 0; row < labels.n_rows(); ++row) {
+      for (const LabelCell& cell : labels.cells(row)) {
+        if (cell.score == 0.0) continue;
+        output.push_back(cell.output);
+        score.push_back(cell.score);
+      }
+      row_begin.push_back(static_cast<std::int64_t>(output.size()));
+    }
+  }
+  return nb::make_tuple(to_numpy(std::move(row_begin)), to_numpy(std::move(output)), to_numpy(std::move(score)));
+}
+
 }  // namespace
 
 void bind_label_sparse(nb::module_& m) {
   nb::class_<SparseLabels>(m, "SparseLabels", "Labels of GBDT-sparse, and their scores.")
       .def(nb::new_(&make_sparse_labels), "row_begin"_a, "label"_a, "n_outputs"_a)
+      .def("scores", &scores_of)
       .def("add", &add_to_sparse, "value_begin"_a, "values"_a, "value_output"_a, "width"_a, "n_threads"_a);
   nb::class_<LabelSparseGrower>(m, "LabelSparseGrower", "Grows trees from the gradients of sparse labels.")
       .def(nb::init<const SparseLabels&>(), "labels"_a, nb::keep_alive<1, 2>())

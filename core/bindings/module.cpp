@@ -21,8 +21,10 @@ NB_MODULE(_core, m) {
   bind_table_parts(m);
   bind_gradients(m);
   bind_growth(m);
+  bind_kept_tree(m);
   bind_dense(m);
   bind_label_sparse(m);
+  bind_label_hashed(m);
   bind_predict(m);
   bind_explain(m);
   bind_rules(m);

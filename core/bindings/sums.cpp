@@ -27,11 +27,10 @@ class ConnectedShard {
 };
 
 template <class Number>
-nb::object sums_of_columns(const RowMatrix<Number>& values, const std::optional<Matrix<double>>& weight, bool squares,
-                           int n_threads, const nb::object& peers) {
-  const ConnectedShard shard(peers);
+WeightedMatrix<Number> checked_matrix(const RowMatrix<Number>& values, const std::optional<Matrix<double>>& weight,
+                                      const Shard& shard) {
   const std::size_t n = values.shape(0), d = values.shape(1);
-  expect((n > 0 || !shard.get().is_alone()) && d > 0 && (values.stride(1) == 1 || d == 1 || n == 0),
+  expect((n > 0 || !shard.is_alone()) && d > 0 && (values.stride(1) == 1 || d == 1 || n == 0),
          "values: rows in one piece");
   WeightedMatrix<Number> matrix{values.data(), static_cast<std::size_t>(values.stride(0)), n, d, nullptr, 0};
   if (weight) {
@@ -39,12 +38,32 @@ nb::object sums_of_columns(const RowMatrix<Number>& values, const std::optional<
     matrix.weight = weight->data();
     matrix.weight_stride = weight->shape(1) == 1 ? 0 : d;
   }
+  return matrix;
+}
+
+template <class Number>
+nb::object sums_of_columns(const RowMatrix<Number>& values, const std::optional<Matrix<double>>& weight, bool squares,
+                           int n_threads, const nb::object& peers) {
+  const ConnectedShard shard(peers);
+  const WeightedMatrix<Number> matrix = checked_matrix(values, weight, shard.get());
   std::vector<double> sums;
   {
     nb::gil_scoped_release release;
     sums = column_sums(matrix, squares, n_threads, shard.get());
   }
   return to_numpy(std::move(sums));
+}
+
+nb::object means_of_columns(const RowMatrix<double>& values, const std::optional<Matrix<double>>& weight,
+                            const nb::object& peers) {
+  const ConnectedShard shard(peers);
+  const WeightedMatrix<double> matrix = checked_matrix(values, weight, shard.get());
+  std::vector<double> means;
+  {
+    nb::gil_scoped_release release;
+    means = column_means(matrix, shard.get());
+  }
+  return to_numpy(std::move(means));
 }
 
 nb::object sums_of_groups(const std::optional<Vector<double>>& values, const Vector<std::int32_t>& group,
@@ -122,6 +141,8 @@ void bind_sums(nb::module_& m) {
         "Per column the weighted sum of its numbers, or of their squares, in whatever order the rows are.");
   m.def("column_sums", &sums_of_columns<double>, "values"_a, "weight"_a.none(), "squares"_a, "n_threads"_a,
         "peers"_a.none() = nb::none());
+  m.def("column_means", &means_of_columns, "values"_a, "weight"_a.none(), "peers"_a.none() = nb::none(),
+        "Per column the weighted mean of its numbers, in whatever order the rows are; 0 without any weight.");
   m.def("group_sums", &sums_of_groups, "values"_a.none(), "group"_a, "n_groups"_a, "peers"_a.none() = nb::none(),
         "Per group the sum of its numbers (None: of ones), in whatever order they are.");
   m.def("quantiles", &quantiles_of, "values"_a, "weight"_a.none(), "levels"_a, "peers"_a.none() = nb::none(),

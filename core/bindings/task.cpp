@@ -155,19 +155,12 @@ void TaskOfArrays::set_leaf_of_row(OutVector<std::uint32_t> leaf_of_row) {
   task_.destination.leaf_of_row = keep(std::move(leaf_of_row));
 }
 
-const GrowTask& TaskOfArrays::dense(const GrowSettings& settings) const {
-  const bool of_leaves = task_.leaf_gradients.gradient != nullptr || task_.leaf_gradients.made != nullptr;
-  expect(of_leaves && task_.split_gradients.gradient != nullptr, "gradients: those of leaves and of splits are needed");
+const GrowTask& TaskOfArrays::of_leaves(const GrowSettings& settings) const {
+  expect(task_.leaf_gradients.gradient != nullptr || task_.leaf_gradients.made != nullptr,
+         "gradients: those of leaves are needed");
   const int d = task_.leaf_gradients.n_outputs;
-  const bool all_outputs = task_.split_gradients.n_outputs == d;  // no sketch
   expect(settings.sparse.k <= d, "sparse_leaves: at most one per output");
-  expect(settings.sparse.k == 0 || all_outputs, "sparse_leaves: splits are to be found on all outputs");
   expect(task_.destination.raw == nullptr || raw_outputs_ == d, "raw: one score per row and output");
-  if (task_.monotone != nullptr) {
-    expect(monotone_outputs_ == d && all_outputs, "monotone: one sign per feature and output, and no sketch");
-    expect(settings.sparse.k == 0 && !settings.exact_leaves(),
-           "monotone: only for leaves of all outputs and a diagonal Hessian");
-  }
   if (task_.renewal.level != nullptr)
     expect(renewed_outputs_ == d && task_.destination.raw != nullptr, "renewal: a level per output, and raw scores");
   if (settings.exact_leaves())
@@ -176,6 +169,20 @@ const GrowTask& TaskOfArrays::dense(const GrowSettings& settings) const {
   if (!task_.shard.is_alone())
     expect(!settings.exact_leaves() && !task_.sample.all_rows_in_leaves,
            "shard: neither an exact Hessian nor weights of a sample go with several shards");
+  return task_;
+}
+
+const GrowTask& TaskOfArrays::dense(const GrowSettings& settings) const {
+  of_leaves(settings);
+  expect(task_.split_gradients.gradient != nullptr, "gradients: those of splits are needed");
+  const int d = task_.leaf_gradients.n_outputs;
+  const bool all_outputs = task_.split_gradients.n_outputs == d;  // no sketch
+  expect(settings.sparse.k == 0 || all_outputs, "sparse_leaves: splits are to be found on all outputs");
+  if (task_.monotone != nullptr) {
+    expect(monotone_outputs_ == d && all_outputs, "monotone: one sign per feature and output, and no sketch");
+    expect(settings.sparse.k == 0 && !settings.exact_leaves(),
+           "monotone: only for leaves of all outputs and a diagonal Hessian");
+  }
   expect(!settings.exact_splits() || all_outputs, "hessian: an exact one in splits needs all outputs");
   expect(!settings.exact_splits() || !task_.output_gains, "output_gains: those of an exact Hessian are of all outputs");
   return task_;

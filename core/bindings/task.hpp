@@ -46,6 +46,8 @@ class TaskOfArrays {
 
   // For a grower that takes dense gradients.
   const GrowTask& dense(const GrowSettings& settings) const;
+  // The same where the splits stand.
+  const GrowTask& of_leaves(const GrowSettings& settings) const;
   // For a grower that has the gradients of labels of so many rows and outputs.
   const GrowTask& label_sparse(const GrowSettings& settings, std::size_t n_rows, std::size_t n_outputs) const;
 

@@ -32,10 +32,21 @@ GrownTree DenseGrower::grow(const GrowTask& task, const GrowSettings& settings) 
   } else {
     if (bounds.wide)
       throw std::invalid_argument("some weights are more than 2^30 times others: not with rows in several shards");
-    SharedSearch search(*task.matrix, terms, rows, options, task.shard, histograms_);
+    SharedSearch search(*task.matrix, terms, rows, options, task.shard, histograms_.kept);
     tree = growth_.run(task, settings, search, filler);
   }
   if (task.destination.raw != nullptr) add_to_raw(task, settings.n_threads, growth_.places(), tree);
+  return tree;
+}
+
+GrownTree DenseGrower::refill(const GrowTask& task, const GrowSettings& settings, GrownTree tree) {
+  if (task.sample.rows != nullptr) throw std::invalid_argument("leaves are filled with all rows, not with a sample");
+  const GradientBounds bounds = bounds_of(task.leaf_gradients, task.shard, settings.n_threads);
+  const RowsInLeaves& places = growth_.place_all_rows(task, settings.n_threads, tree);
+  DenseLeafFiller(task, settings, bounds, payload_).fill_values(places, tree);
+  sum_up(tree);
+  if (task.destination.leaf_of_row != nullptr) write_leaves(task, settings.n_threads, places, tree);
+  if (task.destination.raw != nullptr) add_to_raw(task, settings.n_threads, places, tree);
   return tree;
 }
 

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "base/buffer.hpp"
 #include "growth/contract.hpp"
 #include "growth/grow_tree.hpp"
 #include "quantize/payload.hpp"
+#include "search/histogram_search.hpp"
 
 namespace polyleaf {
 
@@ -14,10 +14,13 @@ namespace polyleaf {
 class DenseGrower : public Grower {
  public:
   GrownTree grow(const GrowTask& task, const GrowSettings& settings) override;
+  // A tree whose splits stand, on all rows of the table: leaf values, covers and counts are those of the task. Neither
+  // the task's sample nor its constraints, nor what splits are found on, is asked for.
+  GrownTree refill(const GrowTask& task, const GrowSettings& settings, GrownTree tree);
 
  private:
   Payload payload_;
-  Buffer<std::int32_t> histograms_;
+  HistogramMemory histograms_;
   TreeGrowth growth_;
 };
 

@@ -1,6 +1,8 @@
 // Leaves from gradients that are dense arrays: values, renewed ones, bounds, and what each output gains.
 #pragma once
 
+#include <vector>
+
 #include "growth/contract.hpp"
 #include "growth/leaf_filler.hpp"
 #include "quantize/bounds.hpp"
@@ -17,6 +19,8 @@ class DenseLeafFiller : public LeafFiller {
       : task_(task), settings_(settings), bounds_(bounds), payload_(payload) {}
 
   void fill(const Order& order, const RowsInLeaves& places, GrownTree& tree) override;
+  // Values and covers alone, which hang on no other node. Returns the sums they are made of (LeafSums::sum).
+  std::vector<double> fill_values(const RowsInLeaves& places, GrownTree& tree);
 
  private:
   const GrowTask& task_;

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
-#include <thread>
+#include <optional>
 
 #include "rules/pruning.hpp"
 
@@ -15,56 +14,74 @@ Order BestFirst::run() {
 }
 
 void BestFirst::visit() {
-  search_.search_root(nodes_.plant(n_rows_));
+  Node& root = nodes_.plant(n_rows_);
+  const bool one_by_one = !search_.side_by_side();
+  if (one_by_one || n_threads_ == 1 || search_.is_small(root)) return visit_alone({one_by_one ? n_threads_ : 1, 0});
+  open_.push_back(0);
+  note_open();
+  Crew crew(n_threads_);
+  parallel_for(n_threads_, static_cast<std::size_t>(n_threads_),
+               [&](std::size_t, int thread) { visit_with(crew, thread); });
+}
+
+void BestFirst::visit_alone(const Team& team) {
+  search_.search_root(nodes_.at(0), team);
   settle(0, std::numeric_limits<double>::infinity());
   for (int index = take(); index >= 0; index = take()) {
-    if (n_threads_ > 1 && !worth_all_threads(nodes_.at(index), 1)) {
-      open_.push_back(index);
-      visit_side_by_side();
-    } else {
-      const Family family = nodes_.found_family(index);
-      expand(family, {n_threads_, 0});
-      settle_children(family.parent);
-    }
+    const Family family = nodes_.found_family(index);
+    expand(family, team);
+    settle_children(family.parent);
   }
 }
 
-// Each thread takes the next open node by itself, until none is left or one is worth all threads. What comes of a node
-// does not depend on when it is visited.
-void BestFirst::visit_side_by_side() {
-  std::mutex mutex;
-  std::size_t n_taken = 0;
-  bool over = false;
-  parallel_for(n_threads_, static_cast<std::size_t>(n_threads_), [&](std::size_t, int thread) {
-    std::unique_lock<std::mutex> lock(mutex);
-    while (!over) {
-      const int index = take();
-      if (index < 0 && n_taken > 0) {  // others may open some
-        lock.unlock();
-        std::this_thread::yield();
-        lock.lock();
-        continue;
-      }
-      over = index < 0 || worth_all_threads(nodes_.at(index), n_taken + 1);
-      if (over) {
-        if (index >= 0) open_.push_back(index);
-        return;
-      }
-      ++n_taken;
-      const Family family = nodes_.found_family(index);
-      lock.unlock();
-      try {
-        expand(family, {1, thread});
-      } catch (...) {
-        lock.lock();
-        over = true;
-        throw;
-      }
-      lock.lock();
-      --n_taken;
-      settle_children(family.parent);
+// Each thread takes the next open node by itself, or helps others, until all are visited. What comes of a node does not
+// depend on when it is visited.
+void BestFirst::visit_with(Crew& crew, int thread) {
+  Crew::Patience patience;
+  try {
+    while (!over_.load(std::memory_order_acquire)) {
+      if ((has_open_.load(std::memory_order_relaxed) && visit_next(crew, thread)) || crew.help(thread))
+        patience.end();
+      else
+        patience.wait();
     }
-  });
+  } catch (...) {
+    over_ = true;
+    throw;
+  }
+}
+
+// False: no node is open.
+bool BestFirst::visit_next(Crew& crew, int thread) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool is_root = !root_is_taken_;
+  const int index = take();
+  if (index < 0) {
+    note_open();
+    return false;
+  }
+  root_is_taken_ = true;
+  ++n_taken_;
+  Node& node = nodes_.at(index);
+  std::optional<Family> family;
+  if (!is_root) family.emplace(nodes_.found_family(index));
+  // The threads that the node can count on.
+  const int n_nodes = static_cast<int>(open_.size()) + n_taken_;
+  const Team team{std::max(1, n_threads_ / n_nodes), thread, &crew};
+  note_open();
+  lock.unlock();
+  is_root ? search_.search_root(node, team) : expand(*family, team);
+  lock.lock();
+  --n_taken_;
+  is_root ? settle(index, std::numeric_limits<double>::infinity()) : settle_children(node);
+  note_open();
+  return true;
+}
+
+// For threads that look for something to do.
+void BestFirst::note_open() {
+  has_open_.store(!open_.empty(), std::memory_order_relaxed);
+  if (open_.empty() && n_taken_ == 0) over_.store(true, std::memory_order_release);
 }
 
 // The next node to be expanded, no longer open; -1: there is none.
@@ -86,12 +103,6 @@ int BestFirst::take_open() {
   const int index = *chosen;
   open_.erase(chosen);
   return index;
-}
-
-// Whether a thread should not have the node for itself. `n_taken` nodes are in work, this one included.
-bool BestFirst::worth_all_threads(const Node& node, std::size_t n_taken) const {
-  if (!search_.side_by_side()) return true;
-  return !search_.is_small(node) && open_.size() + n_taken < static_cast<std::size_t>(n_threads_);
 }
 
 // Takes note of a searched node: open if it can be split, else a leaf.

@@ -6,7 +6,9 @@
 // visited.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "base/threads.hpp"
@@ -33,10 +35,12 @@ class BestFirst {
 
  private:
   void visit();
-  void visit_side_by_side();
+  void visit_alone(const Team& team);
+  void visit_with(Crew& crew, int thread);
+  bool visit_next(Crew& crew, int thread);
+  void note_open();
   int take();
   int take_open();
-  bool worth_all_threads(const Node& node, std::size_t n_taken) const;
   void settle(int index, double parent_minimum);
   void settle_children(const Node& parent);
   void expand(const Family& family, const Team& team);
@@ -47,6 +51,11 @@ class BestFirst {
   int n_threads_;
   VisitedNodes nodes_;
   std::vector<int> open_;
+  // Of several threads: the lock of all above, the nodes in work, and what can be asked without it.
+  std::mutex mutex_;
+  int n_taken_ = 0;
+  bool root_is_taken_ = false;
+  std::atomic<bool> has_open_{false}, over_{false};
 };
 
 }  // namespace polyleaf

@@ -41,7 +41,8 @@ struct GrowSettings {
   // Memory for histograms kept for subtraction, whatever the number of outputs. A node whose histogram is not kept
   // costs its children a pass over their own rows; the tree is the same to the last bit.
   std::size_t histogram_bytes = std::size_t{256} << 20;
-  bool packed_sums = false;  // of 20 bits, where they can be (quantize/payload.hpp)
+  bool bounded_influence = false;  // of a row in its leaf, where the Hessian is the row's weight (rules/influence.hpp)
+  bool packed_sums = false;        // of 20 bits, where they can be (quantize/payload.hpp)
   int n_threads = 1;
 
   bool exact_splits() const { return hessian == HessianUse::kExact; }

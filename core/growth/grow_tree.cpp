@@ -28,17 +28,24 @@ GrownTree TreeGrowth::run(const GrowTask& task, const GrowSettings& settings, Le
   return finish(task, settings, growth.run(), filler);
 }
 
+const RowsInLeaves& TreeGrowth::place_all_rows(const GrowTask& task, int n_threads, GrownTree& tree) {
+  places_.leaves = gather_all_rows(*task.matrix, n_threads, rows_, tree);
+  places_.rows = rows_.data();
+  return places_;
+}
+
 GrownTree TreeGrowth::finish(const GrowTask& task, const GrowSettings& settings, const Order& order,
                              LeafFiller& filler) {
   const BinnedMatrix& matrix = *task.matrix;
   GrownTree tree = lay_out_tree(matrix, order);
-  places_.leaves = leaf_rows(order);
   if (task.gathers_rows()) {
     tree.cover.assign(tree.count.begin(), tree.count.end());  // of the sample: rows outside of it need a way down
     place_unseen(matrix, order, tree);
-    places_.leaves = gather_all_rows(matrix, settings.n_threads, rows_, tree);
+    place_all_rows(task, settings.n_threads, tree);
+  } else {
+    places_.leaves = leaf_rows(order);
+    places_.rows = rows_.data();
   }
-  places_.rows = rows_.data();
   filler.fill(order, places_, tree);
   sum_up(tree);
   if (!task.gathers_rows()) place_unseen(matrix, order, tree);

@@ -21,6 +21,8 @@ class TreeGrowth {
   GrownTree run(const GrowTask& task, const GrowSettings& settings, SplitSearch& search, LeafFiller& filler);
   // The same where the rows taken are those of one of several shards.
   GrownTree run(const GrowTask& task, const GrowSettings& settings, LevelSearch& search, LeafFiller& filler);
+  // All rows of the table in the leaves of a tree whose splits stand; the tree gets the counts of its leaves.
+  const RowsInLeaves& place_all_rows(const GrowTask& task, int n_threads, GrownTree& tree);
   // The rows that the leaves of the last tree were filled with.
   const RowsInLeaves& places() const { return places_; }
 

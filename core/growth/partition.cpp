@@ -29,18 +29,18 @@ struct ListedCodes {
   std::uint32_t operator()(std::uint32_t row) const { return tile.code(row, position); }
 };
 
-// Left rows to the front of `left`, right rows to the front of `right`; the two may not overlap, except that `left` may
-// be `rows` itself.
+// Left rows from the front of `parted` on, right rows from its end on, backwards.
 template <class Codes, class GoesLeft>
 std::size_t partition_block(const Codes& codes, const GoesLeft& goes_left, const std::uint32_t* rows, std::size_t n,
-                            std::uint32_t* left, std::uint32_t* right) {
+                            std::uint32_t* parted) {
   std::size_t n_left = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t row = rows[i];
     if (i + kAhead < n) codes.fetch(rows[i + kAhead]);
     const bool goes = goes_left(codes(row));
-    left[n_left] = row;
-    right[i - n_left] = row;
+    // Both places are free: n - i of them are. The one it does not take is taken by a later row.
+    parted[n_left] = row;
+    parted[n - 1 - (i - n_left)] = row;
     n_left += goes ? 1 : 0;
   }
   return n_left;
@@ -50,37 +50,33 @@ template <class GoesLeft>
 std::size_t partition_by(const FeatureTile& tile, std::size_t position, const GoesLeft& goes_left, std::uint32_t* rows,
                          std::size_t n, std::uint32_t* spare, const Team& team) {
   const std::size_t stride = tile.n_features();
-  const auto run = [&](const std::uint32_t* from, std::size_t count, std::uint32_t* left, std::uint32_t* right) {
-    if (!tile.keeps_codes) return partition_block(ListedCodes{tile, position}, goes_left, from, count, left, right);
+  const auto part = [&](const std::uint32_t* from, std::size_t count, std::uint32_t* parted) {
+    if (!tile.keeps_codes) return partition_block(ListedCodes{tile, position}, goes_left, from, count, parted);
     if (!tile.wide)
       return partition_block(KeptCodes<std::uint8_t>{tile.codes.data() + position, stride}, goes_left, from, count,
-                             left, right);
+                             parted);
     const auto* codes = reinterpret_cast<const std::uint16_t*>(tile.codes.data()) + position;
-    return partition_block(KeptCodes<std::uint16_t>{codes, stride}, goes_left, from, count, left, right);
+    return partition_block(KeptCodes<std::uint16_t>{codes, stride}, goes_left, from, count, parted);
   };
 
   const std::size_t n_blocks = (n + kBlockRows - 1) / kBlockRows;
-  std::vector<std::size_t> n_left(n_blocks);
-  team.run(n_blocks > 2, n_blocks, [&](std::size_t block, int) {
+  const bool worthwhile = n_blocks > 2;
+  std::vector<std::size_t> left_end(n_blocks);  // at first of each block, then up to it
+  const auto size_of = [&](std::size_t block) { return std::min(kBlockRows, n - block * kBlockRows); };
+  team.run(worthwhile, n_blocks, [&](std::size_t block, int) {
     const std::size_t begin = block * kBlockRows;
-    const std::size_t count = std::min(kBlockRows, n - begin);
-    n_left[block] = run(rows + begin, count, rows + begin, spare + begin);
+    left_end[block] = part(rows + begin, size_of(block), spare + begin);
   });
-  // Each block now has its left rows in place and its right rows in the spare array: close the gaps, in order.
-  std::size_t total_left = 0;
-  for (std::size_t block = 0; block < n_blocks; ++block) {
-    const std::uint32_t* from = rows + block * kBlockRows;
-    std::copy(from, from + n_left[block], rows + total_left);
-    total_left += n_left[block];
-  }
-  std::size_t at = total_left;
-  for (std::size_t block = 0; block < n_blocks; ++block) {
-    const std::size_t begin = block * kBlockRows;
-    const std::size_t n_right = std::min(kBlockRows, n - begin) - n_left[block];
-    std::copy(spare + begin, spare + begin + n_right, rows + at);
-    at += n_right;
-  }
-  return total_left;
+  for (std::size_t block = 1; block < n_blocks; ++block) left_end[block] += left_end[block - 1];
+  const std::size_t n_left = n_blocks == 0 ? 0 : left_end.back();
+  team.run(worthwhile, n_blocks, [&](std::size_t block, int) {
+    const std::size_t begin = block * kBlockRows, end = begin + size_of(block);
+    const std::size_t left_begin = block == 0 ? 0 : left_end[block - 1];
+    std::uint32_t* right = spare + begin + (left_end[block] - left_begin);
+    std::copy(spare + begin, right, rows + left_begin);
+    std::reverse_copy(right, spare + end, rows + n_left + (begin - left_begin));
+  });
+  return n_left;
 }
 
 }  // namespace

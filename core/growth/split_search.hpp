@@ -12,7 +12,7 @@ class SplitSearch {
 
   // Sets split and gain of the root, and of the children of a split whose rows have been told apart. Only nodes that
   // may be split are searched; the outputs that sparse leaves hold are set for all.
-  virtual void search_root(Node& root) = 0;
+  virtual void search_root(Node& root, const Team& team) = 0;
   virtual void search_children(Node& parent, Node& left, Node& right, const Team& team) = 0;
   // The node stays a leaf: what was kept for it is no longer needed.
   virtual void drop(Node& node) = 0;
@@ -20,8 +20,8 @@ class SplitSearch {
   virtual bool has_room() const = 0;
   // Whether threads may search the children of different nodes at the same time.
   virtual bool side_by_side() const = 0;
-  // Whether the children of a node are found faster by one thread.
-  virtual bool is_small(const Node& node) const = 0;
+  // Whether a tree from this root is grown faster by one thread.
+  virtual bool is_small(const Node& root) const = 0;
 };
 
 }  // namespace polyleaf

@@ -7,6 +7,7 @@
 #include "kernels/explain.hpp"
 #include "kernels/gradient.hpp"
 #include "kernels/histogram.hpp"
+#include "kernels/label_bound.hpp"
 #include "kernels/leaf.hpp"
 #include "kernels/predict.hpp"
 #include "kernels/processor.hpp"
@@ -16,18 +17,19 @@
 
 namespace polyleaf {
 
-#define POLYLEAF_DECLARE(isa)                      \
-  namespace isa {                                  \
-  extern const CutKernels kCutKernels;             \
-  extern const EstimateKernels kEstimateKernels;   \
-  extern const ExplainKernels kExplainKernels;     \
-  extern const GradientKernels kGradientKernels;   \
-  extern const HistogramKernels kHistogramKernels; \
-  extern const LeafKernels kLeafKernels;           \
-  extern const PredictKernels kPredictKernels;     \
-  extern const ScoreKernels kScoreKernels;         \
-  extern const SumKernels kSumKernels;             \
-  extern const TopBoundKernels kTopBoundKernels;   \
+#define POLYLEAF_DECLARE(isa)                        \
+  namespace isa {                                    \
+  extern const CutKernels kCutKernels;               \
+  extern const EstimateKernels kEstimateKernels;     \
+  extern const ExplainKernels kExplainKernels;       \
+  extern const GradientKernels kGradientKernels;     \
+  extern const HistogramKernels kHistogramKernels;   \
+  extern const LabelBoundKernels kLabelBoundKernels; \
+  extern const LeafKernels kLeafKernels;             \
+  extern const PredictKernels kPredictKernels;       \
+  extern const ScoreKernels kScoreKernels;           \
+  extern const SumKernels kSumKernels;               \
+  extern const TopBoundKernels kTopBoundKernels;     \
   }
 POLYLEAF_DECLARE(baseline)
 #ifdef POLYLEAF_X86
@@ -46,6 +48,7 @@ struct Compiled {
   const ExplainKernels* explain;
   const GradientKernels* gradient;
   const HistogramKernels* histogram;
+  const LabelBoundKernels* label_bound;
   const LeafKernels* leaf;
   const PredictKernels* predict;
   const ScoreKernels* score;
@@ -60,6 +63,7 @@ struct Compiled {
    &isa::kExplainKernels,      \
    &isa::kGradientKernels,     \
    &isa::kHistogramKernels,    \
+   &isa::kLabelBoundKernels,   \
    &isa::kLeafKernels,         \
    &isa::kPredictKernels,      \
    &isa::kScoreKernels,        \
@@ -99,6 +103,8 @@ const ExplainKernels& explain_kernels() { return *selected()->explain; }
 const GradientKernels& gradient_kernels() { return *selected()->gradient; }
 
 const HistogramKernels& histogram_kernels() { return *selected()->histogram; }
+
+const LabelBoundKernels& label_bound_kernels() { return *selected()->label_bound; }
 
 const LeafKernels& leaf_kernels() { return *selected()->leaf; }
 

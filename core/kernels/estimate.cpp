@@ -1,6 +1,7 @@
 #include "kernels/estimate.hpp"
 
 #include "kernels/bin_bounds.hpp"
+#include "kernels/bin_lanes.hpp"
 #include "kernels/output_sums.hpp"
 #include "kernels/step_reader.hpp"
 #include "rules/acceptance.hpp"
@@ -98,6 +99,9 @@ float highest_of_bins(const BinsTile& b) {
 }
 
 float highest_estimate(const BinsTile& b) {
+  const bool any_weight = !b.shared || b.least_weight <= 0;  // float32 does not tell which sides are heavy enough
+  if (b.terms.n_outputs <= kFewOutputs && any_weight)
+    return b.shared ? highest_of_few_outputs<true>(b) : highest_of_few_outputs<false>(b);
   return with_vectors_of(b.terms.n_outputs, [&](auto v) {
     return b.shared ? highest_of_bins<decltype(v)::value, true>(b) : highest_of_bins<decltype(v)::value, false>(b);
   });

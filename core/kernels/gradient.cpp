@@ -1,5 +1,7 @@
 #include "kernels/gradient.hpp"
 
+#include <type_traits>
+
 #include "base/lanes.hpp"
 #include "kernels/with_term.hpp"
 #include "rules/exponential.hpp"
@@ -18,8 +20,27 @@ inline double from_bits(std::int64_t bits) {
 // Sums of one row with up to kTogether columns, which are padded with zeros to whole vectors.
 constexpr int kTogether = 8;
 
+// The first numbers of a vector, and 0 for the others. `readable`: so many may be read, if only the first count.
+inline Floats first_floats(const float* from, int n, std::size_t readable) {
+  typedef std::int32_t Numbers __attribute__((vector_size(Floats::kWidth), aligned(4), may_alias));
+  static constexpr std::int32_t kNumbers[kFloats] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  if (readable >= static_cast<std::size_t>(kFloats)) {
+    Floats out = load_floats(from);
+    for (int v = 0; v < Floats::kVectors; ++v) {
+      const Numbers number = *reinterpret_cast<const Numbers*>(kNumbers + v * Floats::kPerVector);
+      out.vector[v] = number < n ? out.vector[v] : Floats::Vector{};
+    }
+    return out;
+  }
+  float first[kFloats] = {0};
+  for (int l = 0; l < n; ++l) first[l] = from[l];
+  return load_floats(first);
+}
+
+// `readable`: numbers from the first of the row on.
 template <int Count>
-void project_row(const float* values, int n, const float* columns, std::size_t stride, float* out) {
+void project_row(const float* values, int n, std::size_t readable, const float* columns, std::size_t stride,
+                 float* out) {
   Floats sum[Count] = {};
   int j = 0;
   for (; j + kFloats <= n; j += kFloats) {
@@ -27,9 +48,7 @@ void project_row(const float* values, int n, const float* columns, std::size_t s
     for (int c = 0; c < Count; ++c) sum[c] += v * load_floats(columns + static_cast<std::size_t>(c) * stride + j);
   }
   if (j < n) {
-    float rest[kFloats] = {0};
-    for (int l = 0; l < n - j; ++l) rest[l] = values[j + l];
-    const Floats v = load_floats(rest);
+    const Floats v = first_floats(values + j, n - j, readable - static_cast<std::size_t>(j));
     for (int c = 0; c < Count; ++c) sum[c] += v * load_floats(columns + static_cast<std::size_t>(c) * stride + j);
   }
   for (int c = 0; c < Count; ++c) out[c] = sum_floats(sum[c]);
@@ -40,11 +59,16 @@ void project(const FloatRows& rows, const Columns& columns, float* out) {
   for (std::size_t row = rows.begin; row < rows.end; ++row) {
     const float* v = rows.row(row);
     float* to = out + row * static_cast<std::size_t>(columns.count);
+    const std::size_t readable = (rows.end - row - 1) * rows.stride + static_cast<std::size_t>(rows.n);
     int c = 0;
-    for (; c + kTogether <= columns.count; c += kTogether)
-      project_row<kTogether>(v, rows.n, column(c), columns.stride, to + c);
-    for (; c + 5 <= columns.count; c += 5) project_row<5>(v, rows.n, column(c), columns.stride, to + c);
-    for (; c < columns.count; ++c) project_row<1>(v, rows.n, column(c), columns.stride, to + c);
+    const auto take = [&](auto count) {
+      for (; c + count <= columns.count; c += count)
+        project_row<count.value>(v, rows.n, readable, column(c), columns.stride, to + c);
+    };
+    take(std::integral_constant<int, kTogether>());
+    take(std::integral_constant<int, 5>());
+    take(std::integral_constant<int, 2>());
+    take(std::integral_constant<int, 1>());
   }
 }
 

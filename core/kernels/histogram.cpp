@@ -267,6 +267,10 @@ void unpack(const std::int32_t* packed, const std::uint32_t* rows, std::size_t n
     unpack_one(packed + (rows == nullptr ? i : rows[i]) * static_cast<std::size_t>(kPackedSize), out);
 }
 
+void add(std::int32_t* to, const std::int32_t* what, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i] += what[i];
+}
+
 void subtract(std::int32_t* from, const std::int32_t* what, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) from[i] -= what[i];
 }
@@ -288,8 +292,8 @@ void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::siz
 }  // namespace
 
 extern const HistogramKernels kHistogramKernels;
-const HistogramKernels kHistogramKernels = {quantize,         add_codes, add_cells, sum_payload,
-                                            sum_combinations, unpack,    subtract,  rest_of_bins};
+const HistogramKernels kHistogramKernels = {quantize, add_codes, add_cells, sum_payload, sum_combinations,
+                                            unpack,   add,       subtract,  rest_of_bins};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

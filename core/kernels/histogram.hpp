@@ -91,6 +91,7 @@ struct HistogramKernels {
   void (*sum_combinations)(const CombinationTile& tile);
   // Packed vectors, all or those of some rows, as kPackedWidth integers each.
   void (*unpack)(const std::int32_t* packed, const std::uint32_t* rows, std::size_t n, std::int32_t* out);
+  void (*add)(std::int32_t* to, const std::int32_t* what, std::size_t count);
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
   // One of `n` bins = totals minus the vectors of the others.
   void (*rest_of_bins)(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width,

@@ -23,10 +23,13 @@ LabelGradients round_gradients(const SparseLabels& labels, const double* weight,
   std::vector<ExactSum> total(labels.n_outputs());
   each_magnitude([&](std::size_t j, double magnitude) { total[j].add(magnitude, {grids.coarse[j], grids.fine[j]}); });
   LabelGradients out;
+  out.weighted = weight != nullptr;
+  out.has_alpha = reg_alpha > 0;
   std::vector<double> scale(labels.n_outputs());
   for (std::size_t j = 0; j < labels.n_outputs(); ++j) {
     const double unit = grid.unit(total[j].value());
     scale[j] = grid.weight_unit / unit;
+    out.unit.push_back(unit);
     out.factor.push_back(unit * unit);
     out.alpha.push_back(reg_alpha / unit);
   }

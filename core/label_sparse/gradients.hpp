@@ -15,9 +15,12 @@ struct LabelGradients {
   std::vector<std::int32_t> output;    // ascending within a row
   std::vector<std::int32_t> value;
   std::vector<std::int32_t> weight;  // per row: its Hessian
+  bool weighted = false;             // else all weigh 1
   double weight_unit = 1.0;
+  std::vector<double> unit;    // per output
   std::vector<double> factor;  // per output: unit^2
   std::vector<double> alpha;   // per output, in units
+  bool has_alpha = false;      // some are not 0
 };
 
 // Of the labels at their present scores. `weight`: per row; null: 1.

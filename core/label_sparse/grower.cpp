@@ -7,6 +7,7 @@
 namespace polyleaf {
 
 GrownTree LabelSparseGrower::grow(const GrowTask& task, const GrowSettings& settings) {
+  if (DenseLabelTrees::suit(labels_, task, settings)) return dense_.grow(labels_, task, settings);
   const LabelGradients gradients = round_gradients(labels_, task.leaf_gradients.weight, settings.rules.reg_alpha);
   LabelSplitSearch search(task, settings, gradients, growth_.take_rows(task));
   LabelLeafFiller filler(task, settings, labels_);

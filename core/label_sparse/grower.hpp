@@ -3,6 +3,7 @@
 
 #include "growth/contract.hpp"
 #include "growth/grow_tree.hpp"
+#include "label_sparse/dense_trees.hpp"
 #include "label_sparse/labels.hpp"
 
 namespace polyleaf {
@@ -19,6 +20,7 @@ class LabelSparseGrower : public Grower {
  private:
   const SparseLabels& labels_;
   TreeGrowth growth_;
+  DenseLabelTrees dense_;
 };
 
 }  // namespace polyleaf

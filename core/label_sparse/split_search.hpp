@@ -1,19 +1,24 @@
 // The best split of a node when gradients are sparse (GBDT-sparse): thousands of outputs, a few per row.
 //
-// Each node's active outputs are numbered compactly, and each feature is scanned straight from the node's rows in the
-// order of their bins: no histogram is kept, and nothing is subtracted. The Hessian is the row's weight.
+// Each node's active outputs are numbered compactly (node_labels.hpp), and each feature is searched straight from the
+// node's rows in the order of their bins (feature_search.hpp): no histogram is kept, and nothing is subtracted. The
+// Hessian is the row's weight.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "growth/contract.hpp"
 #include "growth/feature_sample.hpp"
 #include "growth/split_search.hpp"
+#include "label_sparse/candidate_scores.hpp"
+#include "label_sparse/feature_search.hpp"
 #include "label_sparse/gradients.hpp"
+#include "label_sparse/node_labels.hpp"
 #include "rules/scoring.hpp"
 #include "search/category_order.hpp"
-#include "search/joint_score.hpp"
 #include "table/binned_matrix.hpp"
 
 namespace polyleaf {
@@ -23,44 +28,34 @@ class LabelSplitSearch : public SplitSearch {
   LabelSplitSearch(const GrowTask& task, const GrowSettings& settings, const LabelGradients& gradients,
                    const std::vector<std::uint32_t>& rows);
 
-  void search_root(Node& root) override;
+  void search_root(Node& root, const Team& team) override;
   void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
   void drop(Node&) override {}
   bool has_room() const override { return true; }
-  bool side_by_side() const override { return false; }  // nodes share the numbering of outputs
-  bool is_small(const Node&) const override { return false; }
+  bool side_by_side() const override { return true; }
+  bool is_small(const Node& node) const override;
 
  private:
-  // A node's active outputs, ascending, and its rows' gradients in their numbering.
-  struct Compact {
-    std::vector<std::int32_t> outputs;
-    std::vector<std::int32_t> totals;
-    std::int64_t weight = 0;
-    std::vector<std::size_t> row_begin;  // of the node's rows
-    std::vector<std::int32_t> position;
-    std::vector<std::int32_t> value;
-    std::vector<double> factor, alpha;
-  };
-  struct Scratch {
-    std::vector<std::int32_t> left, missing, with_missing;
-    std::vector<std::uint32_t> bin_begin, by_bin, order;
-    JointScore::Scratch terms;
+  // What a thread needs for itself.
+  struct OfThread {
+    OfThread(const LabelSplitSearch& search, const SparseLeaves& sparse);
+
+    NodeLabels left, right;
+    FeatureSearch features;
+    std::vector<std::int32_t> number_of;  // per output: -1
+    std::vector<std::uint8_t> mask;
+    std::uint64_t joined = 0;  // the search it has a hand in
+    LabelTerms terms;
   };
 
-  Compact compact(const Node& node);
-  double compute_terms(const Compact& node, const std::int32_t* left, std::int64_t left_weight, Scratch& s) const;
-  double score(const Compact& node, const std::int32_t* left, std::int64_t left_weight, double enough,
-               Scratch& s) const;
-  void search(Node& node, const Compact& sums);
-  // `partition` is set where the feature is categorical.
-  BestCandidate best_of_feature(const Node& node, const Compact& sums, std::size_t feature, Scratch& s,
-                                CategoryPartition& partition) const;
-  // Returns what the best split would score by chance.
-  double put_bins_in_order(const Node& node, const Compact& sums, Scratch& s) const;
-  CategoryNoise noise_of_root() const;
+  // Sums of a node's rows and, where it may be split, all that its search needs.
+  void take(const Node& node, NodeLabels& labels, OfThread& own) const;
   double inverse(std::int64_t weight) const;
-  std::vector<std::int32_t> choose(const std::vector<double>& terms, const std::vector<std::int32_t>& outputs,
-                                   Scratch& s) const;
+  // What the outputs of a leaf score that holds all rows of the node.
+  double own_score(const Node& node, const NodeLabels& labels, OfThread& own) const;
+  void search(Node& node, const NodeLabels& labels, const Team& team);
+  std::vector<std::int32_t> choose(const std::vector<double>& of_terms, const LabelTerms& terms) const;
+  CategoryNoise noise_of_root() const;
 
   const BinnedMatrix& matrix_;
   const LabelGradients& gradients_;
@@ -68,11 +63,9 @@ class LabelSplitSearch : public SplitSearch {
   const SparseLeaves sparse_;
   const std::vector<std::uint32_t>& rows_;
   FeatureSampler features_;
-  std::vector<std::uint8_t> node_features_;
-  const int n_threads_;
   const CategoryNoise noise_;
-  std::vector<std::int32_t> position_of_;  // per output: its number in the node at hand, or -1
-  std::vector<Scratch> scratch_;
+  std::atomic<std::uint64_t> n_searches_{0};
+  std::vector<OfThread> threads_;
 };
 
 }  // namespace polyleaf

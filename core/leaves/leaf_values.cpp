@@ -6,6 +6,7 @@
 #include "base/threads.hpp"
 #include "gradients/full_hessian.hpp"
 #include "kernels/leaf.hpp"
+#include "leaves/influence.hpp"
 #include "leaves/leaf_sums.hpp"
 #include "rules/curvature.hpp"
 
@@ -31,6 +32,19 @@ std::vector<double> exact_values(std::vector<double> hessian, const double* grad
   for (double& v : value) v = -v;
   return value;
 }
+
+// Of any row, all shards together.
+double least_weight(const Gradients& in, const Shard& shard) {
+  if (in.weight == nullptr) return 1.0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t row = 0; row < in.n_rows; ++row)
+    if (in.weight[row] > 0) least = std::min(least, in.weight[row]);
+  return shard.smallest(least);
+}
+
+// Scores of a row of a sparse leaf are fetched so many rows ahead, the first of them.
+constexpr std::size_t kAhead = 16;
+constexpr std::size_t kFetched = 8;
 
 void add_leaf(const GrowTask& task, const GrownTree& tree, std::size_t width, std::size_t leaf, std::size_t row) {
   const double* unit = task.leaf_gradients.unit;
@@ -58,9 +72,11 @@ std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settin
   const LeafGradients& in = task.leaf_gradients;
   const std::vector<LeafRows>& leaves = places.leaves;
   const auto d = static_cast<std::size_t>(in.n_outputs);
-  const LeafSums sums(in, bounds, task.shard);
+  const bool bounded = settings.bounded_influence && !has_own_hessian(in);
+  const LeafSums sums(in, bounds, task.shard, bounded);
   const std::size_t stride = sums.stride();
-  const std::vector<double> total = sums.sum(places, threads_for(task, settings.n_threads));
+  const int n_threads = threads_for(task, settings.n_threads);
+  const std::vector<double> total = sums.sum(places, n_threads);
 
   tree.cover.assign(tree.feature.size(), 0.0);
   for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) tree.cover[leaves[leaf].node] = total[leaf * stride + 2 * d];
@@ -76,12 +92,17 @@ std::vector<double> fill_leaves(const GrowTask& task, const GrowSettings& settin
     return total;
   }
   const Rules& rules = settings.rules;
+  std::vector<double> gradients;  // instead of those in `total`
+  if (bounded)
+    gradients =
+        bounded_sums(sums, total, bounds, least_weight(in, task.shard), in.weight != nullptr, places, n_threads);
   for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     const double* sum = total.data() + leaf * stride;
+    const double* own = gradients.empty() ? sum : gradients.data() + leaf * d;
     for (std::size_t i = 0; i < width; ++i) {
       const std::size_t j = tree.outputs.empty() ? i : static_cast<std::size_t>(tree.outputs[leaf * width + i]);
       const double hessian = has_own_hessian(in) ? sum[d + j] : sum[2 * d];
-      const double gradient = soft_threshold(sum[j], rules.reg_alpha / in.unit[j]);
+      const double gradient = soft_threshold(own[j], rules.reg_alpha / in.unit[j]);
       tree.values[leaf * width + i] =
           stored_value(task.learning_rate * leaf_value(gradient, hessian + rules.reg_lambda));
     }
@@ -96,7 +117,14 @@ void add_to_raw(const GrowTask& task, int n_threads, const RowsInLeaves& places,
   parallel_for(threads_for(task, n_threads), chunks.size(), [&](std::size_t c, int) {
     const RowChunk& chunk = chunks[c];
     if (!tree.outputs.empty()) {
-      for (std::size_t i = chunk.begin; i < chunk.end; ++i) add_leaf(task, tree, width, chunk.leaf, places.rows[i]);
+      const std::int32_t* output = tree.outputs.data() + chunk.leaf * width;
+      for (std::size_t i = chunk.begin; i < chunk.end; ++i) {
+        if (i + kAhead < chunk.end) {
+          const double* later = task.destination.raw + places.rows[i + kAhead] * task.destination.raw_stride;
+          for (std::size_t j = 0; j < std::min(width, kFetched); ++j) __builtin_prefetch(later + output[j], 1);
+        }
+        add_leaf(task, tree, width, chunk.leaf, places.rows[i]);
+      }
       return;
     }
     std::vector<double> value(width);

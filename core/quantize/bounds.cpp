@@ -7,7 +7,6 @@
 #include "kernels/sum.hpp"
 
 namespace polyleaf {
-namespace {
 
 std::vector<double> largest_magnitudes(const WeightedRows& rows, std::size_t n_rows, int n_threads) {
   constexpr std::size_t kBlockCells = std::size_t{1} << 16;
@@ -25,8 +24,6 @@ std::vector<double> largest_magnitudes(const WeightedRows& rows, std::size_t n_r
     for (std::size_t j = 0; j < n; ++j) of_thread[0][j] = std::max(of_thread[0][j], other[j]);
   return of_thread[0];
 }
-
-}  // namespace
 
 bool span_widely(const double* weight, std::size_t n_rows, const Shard& shard) {
   double least = std::numeric_limits<double>::infinity(), most = 0.0;

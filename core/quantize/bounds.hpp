@@ -6,6 +6,7 @@
 
 #include "base/shard.hpp"
 #include "gradients/gradient_arrays.hpp"
+#include "kernels/sum.hpp"
 
 namespace polyleaf {
 
@@ -20,6 +21,9 @@ struct GradientBounds {
 // Whether some weights are more than 2^30 times others: next to the heaviest row, sums over the rows of a leaf would
 // lose leaves of light rows altogether. They are then plain sums, in the order of the rows.
 bool span_widely(const double* weight, std::size_t n_rows, const Shard& shard = {});
+
+// The largest weighted magnitude of each column.
+std::vector<double> largest_magnitudes(const WeightedRows& rows, std::size_t n_rows, int n_threads);
 
 // A gradient p - y whose Hessian follows by a rule is within 1, and so is that Hessian; of others the largest is looked
 // for.

@@ -58,11 +58,20 @@ PayloadLayout lay_out_payload(int n_outputs, HessianKind hessian, bool pack) {
   return best;
 }
 
-void NodeRows::take(const Payload& payload, const std::uint32_t* rows, std::size_t n_rows) {
+namespace {
+
+void copy_vectors(const std::int32_t* from, std::size_t width, const std::uint32_t* rows, std::size_t n_rows,
+                  std::int32_t* to) {
+  for (std::size_t i = 0; i < n_rows; ++i) std::copy_n(from + rows[i] * width, width, to + i * width);
+}
+
+}  // namespace
+
+void NodeRows::take(const Payload& payload, const std::uint32_t* rows, std::size_t n_rows, bool copied) {
   const PayloadLayout& layout = payload.layout;
   rows_ = rows;
   n_rows_ = n_rows;
-  if (!layout.packed) {
+  if (!layout.packed && !copied) {
     place_ = rows;
     data_ = payload.data.data();
     tile_size_ = payload.n_rows * layout.row_size();
@@ -71,9 +80,13 @@ void NodeRows::take(const Payload& payload, const std::uint32_t* rows, std::size
   tile_size_ = n_rows * static_cast<std::size_t>(layout.width);
   const std::size_t size = static_cast<std::size_t>(layout.n_tiles) * tile_size_ + PayloadLayout::kSlack;
   if (own_data_.size() < size) own_data_ = Buffer<std::int32_t>(size);
-  for (int t = 0; t < layout.n_tiles; ++t)
-    histogram_kernels().unpack(payload.tile(t).data, rows, n_rows,
-                               own_data_.data() + static_cast<std::size_t>(t) * tile_size_);
+  for (int t = 0; t < layout.n_tiles; ++t) {
+    std::int32_t* to = own_data_.data() + static_cast<std::size_t>(t) * tile_size_;
+    if (layout.packed)
+      histogram_kernels().unpack(payload.tile(t).data, rows, n_rows, to);
+    else
+      copy_vectors(payload.tile(t).data, static_cast<std::size_t>(layout.width), rows, n_rows, to);
+  }
   data_ = own_data_.data();
   own_places_.resize(n_rows);
   std::iota(own_places_.begin(), own_places_.end(), 0u);
@@ -82,9 +95,10 @@ void NodeRows::take(const Payload& payload, const std::uint32_t* rows, std::size
 
 namespace {
 
-// Calls body(begin, end, thread) for blocks of rows.
+// Calls body(begin, end, thread) for blocks of rows of so many numbers each.
 template <class Body>
-void over_blocks(std::size_t n_rows, int n_threads, Body&& body) {
+void over_blocks(std::size_t n_rows, std::size_t n_numbers, int n_threads, Body&& body) {
+  if (n_rows * n_numbers < kParallelGathers) n_threads = 1;
   parallel_for(n_threads, (n_rows + kBlockRows - 1) / kBlockRows, [&](std::size_t block, int thread) {
     body(block * kBlockRows, std::min(n_rows, (block + 1) * kBlockRows), static_cast<std::size_t>(thread));
   });
@@ -111,7 +125,7 @@ std::vector<double> sum_magnitudes(const Gradients& in, const GradientBounds& bo
   const SumGrids grids(largest, shard.n_rows(in.n_rows));
   std::vector<BlockSums> of_thread(static_cast<std::size_t>(std::max(n_threads, 1)), BlockSums(size));
   std::vector<float> least(of_thread.size(), 0.0f);
-  over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t thread) {
+  over_blocks(in.n_rows, size, n_threads, [&](std::size_t begin, std::size_t end, std::size_t thread) {
     BlockSums& sums = of_thread[thread];
     sum_kernels().sum_magnitudes({in.gradient, in.gradient_stride, in.weight, in.n_outputs}, begin, end,
                                  sums.of(grids, 0));
@@ -147,14 +161,23 @@ std::vector<double> sum_magnitudes(const Gradients& in, const GradientBounds& bo
 }
 
 // Of all rows, weighted; a shared Hessian is positive.
-double sum_curvature(const Gradients& in, const Shard& shard) {
+double sum_curvature(const Gradients& in, const Shard& shard, int n_threads) {
   const WeightedRows rows{in.curvature, 1, in.weight, 1};
-  std::vector<double> largest(1, 0.0);
-  sum_kernels().largest_magnitudes(rows, 0, in.n_rows, largest.data());
+  std::vector<double> largest = largest_magnitudes(rows, in.n_rows, n_threads);
   shard.largest(largest);
   const SumGrids grids(largest, shard.n_rows(in.n_rows));
-  BlockSums sums(1);
-  const double least = shard.smallest(sum_kernels().sum_magnitudes(rows, 0, in.n_rows, sums.of(grids, 0)));
+  std::vector<BlockSums> of_thread(static_cast<std::size_t>(std::max(n_threads, 1)), BlockSums(1));
+  std::vector<float> smallest(of_thread.size(), 0.0f);
+  over_blocks(in.n_rows, 1, n_threads, [&](std::size_t begin, std::size_t end, std::size_t thread) {
+    const float of_block = sum_kernels().sum_magnitudes(rows, begin, end, of_thread[thread].of(grids, 0));
+    smallest[thread] = std::min(smallest[thread], of_block);
+  });
+  BlockSums& sums = of_thread[0];
+  for (std::size_t thread = 1; thread < of_thread.size(); ++thread) {
+    sums.coarse[0] += of_thread[thread].coarse[0];
+    sums.fine[0] += of_thread[thread].fine[0];
+  }
+  const double least = shard.smallest(*std::min_element(smallest.begin(), smallest.end()));
   shard.add(sums.coarse, sums.fine);
   const double sum = sums.coarse[0] + sums.fine[0];
   if (!std::isfinite(sum)) throw std::overflow_error("the Hessian is not finite");
@@ -172,7 +195,7 @@ void quantize_full(const Gradients& in, const Scales& scales, int n_threads, Pay
   const auto d = static_cast<std::size_t>(in.n_outputs);
   const auto width = static_cast<std::size_t>(payload.layout.width);
   const std::size_t n_channels = 1 + d + triangle(d);
-  over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t) {
+  over_blocks(in.n_rows, n_channels, n_threads, [&](std::size_t begin, std::size_t end, std::size_t) {
     std::vector<double> entry(triangle(d));
     std::vector<std::int32_t> channel(payload.layout.n_channels(), 0);
     for (std::size_t row = begin; row < end; ++row) {
@@ -192,7 +215,7 @@ void quantize_full(const Gradients& in, const Scales& scales, int n_threads, Pay
 void quantize_tiles(const Gradients& in, const Scales& scales, const Shard& shard, int n_threads, Payload& payload) {
   const PayloadLayout& layout = payload.layout;
   const bool diagonal = layout.hessian == HessianKind::kDiagonal;
-  over_blocks(in.n_rows, n_threads, [&](std::size_t begin, std::size_t end, std::size_t) {
+  over_blocks(in.n_rows, layout.n_channels(), n_threads, [&](std::size_t begin, std::size_t end, std::size_t) {
     for (int t = 0; t < layout.n_tiles; ++t) {
       const int first = t * layout.outputs_per_tile;
       QuantizeTile tile;
@@ -257,7 +280,8 @@ void quantize(const Gradients& in, const GradientBounds& bounds, const QuantizeS
     scales.hessian.push_back(grid.weight_unit / payload.hessian_unit[e]);
   }
   if (kind == HessianKind::kShared) {
-    const double unit = grid.unit(in.curvature != nullptr ? sum_curvature(in, shard) : grid.total_weight);
+    const double unit =
+        grid.unit(in.curvature != nullptr ? sum_curvature(in, shard, settings.n_threads) : grid.total_weight);
     payload.hessian_unit.assign(d, unit);
     scales.shared = grid.weight_unit / unit;
   }

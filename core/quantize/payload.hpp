@@ -105,8 +105,8 @@ struct Payload {
 // Rows of a node that are looked at one by one, with an int32 for each channel.
 class NodeRows {
  public:
-  // `rows` are not copied.
-  void take(const Payload& payload, const std::uint32_t* rows, std::size_t n_rows);
+  // `rows` are not copied; their vectors are, if asked for, so that they stand in the order of the rows.
+  void take(const Payload& payload, const std::uint32_t* rows, std::size_t n_rows, bool copied = false);
   std::size_t size() const { return n_rows_; }
   std::uint32_t row(std::size_t i) const { return rows_[i]; }     // its number in the table
   std::uint32_t place(std::size_t i) const { return place_[i]; }  // among the vectors of a tile
@@ -118,7 +118,7 @@ class NodeRows {
   const std::uint32_t* place_ = nullptr;
   const std::int32_t* data_ = nullptr;
   std::size_t tile_size_ = 0;
-  std::vector<std::uint32_t> own_places_;  // of unpacked copies
+  std::vector<std::uint32_t> own_places_;  // of copies
   Buffer<std::int32_t> own_data_;          // rows are read as aligned vectors
 };
 

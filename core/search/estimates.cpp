@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/two_sided.hpp"
+
 namespace polyleaf {
 namespace {
 
@@ -133,13 +135,50 @@ FoundSplit EstimatingFinder::best(const FeatureTile& tile, const TileHistograms&
 FoundSplit EstimatingFinder::search_rows(const FeatureTile& tile, const NodeRows& rows) {
   clear(tile);
   candidates_.list_rows(tile, rows);
-  for (std::size_t position = 0; position < tile.n_features(); ++position) clear_estimates(position);
+  if (node_.two_sided != nullptr)
+    estimate_promising(tile, *node_.two_sided);
+  else
+    estimate_rows(tile, 0, tile.n_features());
+  return score_close(tile, least_estimate(), {});
+}
+
+// Of some features, by all outputs.
+void EstimatingFinder::estimate_rows(const FeatureTile& tile, std::size_t first, std::size_t last) {
+  for (std::size_t position = first; position < last; ++position) clear_estimates(position);
   for (int t = 0; t < terms_.layout().n_tiles; ++t) {
     EstimateTile job = prepare(t);
-    for (std::size_t position = 0; position < tile.n_features(); ++position)
+    for (std::size_t position = first; position < last; ++position)
       highest_[position] = estimate(job, position, candidates_.sums(tile, position, t, nullptr));
   }
-  return score_close(tile, least_estimate(), {});
+}
+
+// The feature that promises most comes first: it says what others have to reach.
+void EstimatingFinder::estimate_promising(const FeatureTile& tile, const TwoSidedOutputs& two_sided) {
+  const std::size_t n = tile.n_features();
+  for (std::size_t position = 0; position < n; ++position) clear_estimates(position);
+  for (int t = 0; t < two_sided.n_tiles(); ++t) {
+    EstimateTile job{};
+    job.terms = two_sided.tile(t);
+    for (std::size_t position = 0; position < n; ++position)
+      highest_[position] = estimate(job, position, two_sided.sums(candidates_.sums(tile, position, t, nullptr), t));
+  }
+  const auto first = static_cast<std::size_t>(std::max_element(highest_.begin(), highest_.end()) - highest_.begin());
+  promised_ = highest_;
+  std::fill(highest_.begin(), highest_.end(), 0.0f);
+  estimate_rows(tile, first, first + 1);
+  const float least = least_estimate();
+  const auto may_reach = [&](float promised) {
+    return promised * (1.0f + estimates_.error()) + two_sided.bound_of_others() >= least;
+  };
+  for (std::size_t position = 0; position < n; ++position) {
+    if (position == first || !may_reach(promised_[position])) continue;
+    for (std::size_t s = candidates_.begin(position); s < candidates_.end(position); ++s) {
+      Step& step = candidates_.step(s);
+      step.right_allowed = step.right_allowed && may_reach(estimated_[2 * s]);
+      step.left_allowed = step.left_allowed && may_reach(estimated_[2 * s + 1]);
+    }
+    estimate_rows(tile, position, position + 1);
+  }
 }
 
 }  // namespace polyleaf

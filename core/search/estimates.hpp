@@ -50,6 +50,7 @@ class EstimatingFinder : public TileSearch {
   bool looks_again() const override { return true; }
   double rows_per_bin() const override { return kFewRowsPerBin; }
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
+  bool asks_for_sides() const override { return terms_.diagonal() && terms_.layout().n_tiles > 1; }
 
  protected:
   void clear(const FeatureTile& tile);
@@ -69,7 +70,12 @@ class EstimatingFinder : public TileSearch {
   std::vector<float> highest_;  // per feature: of the estimates of its allowed candidates
 
  private:
+  void estimate_rows(const FeatureTile& tile, std::size_t first, std::size_t last);
+  // Of the candidates that may be the best by the node's two-sided outputs.
+  void estimate_promising(const FeatureTile& tile, const TwoSidedOutputs& two_sided);
+
   std::vector<float> estimated_;  // 2 per step: missing right, missing left
+  std::vector<float> promised_;   // per feature: the highest estimate by two-sided outputs
   ExactScores scores_;
 };
 

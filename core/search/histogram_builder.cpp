@@ -28,7 +28,7 @@ HistogramBuilder::HistogramBuilder(const BinnedMatrix& matrix, const Payload& pa
         positions_[tile].push_back(static_cast<std::uint32_t>(position));
 }
 
-HistogramBuilder::Scratch HistogramBuilder::make_scratch() const {
+void HistogramBuilder::fit(Scratch& scratch) const {
   const PayloadLayout& layout = payload_.layout;
   std::size_t bins = 0;
   std::size_t combinations = 0;
@@ -38,18 +38,16 @@ HistogramBuilder::Scratch HistogramBuilder::make_scratch() const {
     if (combinations_pay(at, rows_.size()))
       combinations = std::max<std::size_t>(combinations, tile.combinations.n_slots());
   }
-  Scratch scratch;
-  if (layout.packed) scratch.packed = Buffer<std::int32_t>(bins * layout.row_size());
-  scratch.combinations = Buffer<std::int32_t>(combinations * layout.row_size());
-  return scratch;
+  scratch.packed.grow(layout.packed ? bins * layout.row_size() : 0);
+  scratch.combinations.grow(combinations * layout.row_size());
 }
 
 std::vector<std::int32_t> HistogramBuilder::sum_rows(const Node& node, const Team& team) const {
   const PayloadLayout& layout = payload_.layout;
   const std::size_t n_blocks = (node.n_here() + kChunkRows - 1) / kChunkRows;
-  const bool several = team.size > 1 && node.n_here() * layout.n_channels() >= kParallelGathers;
+  const bool several = team.most_threads() > 1 && node.n_here() * layout.n_channels() >= kParallelGathers;
   std::vector<std::vector<std::int32_t>> partial(
-      several ? static_cast<std::size_t>(team.size) : 1,
+      several ? static_cast<std::size_t>(team.most_threads()) : 1,
       std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kSlack, 0));
   team.run(several, n_blocks, [&](std::size_t block, int thread) {
     const std::size_t begin = node.begin + block * kChunkRows;
@@ -64,13 +62,13 @@ std::vector<std::int32_t> HistogramBuilder::sum_rows(const Node& node, const Tea
   return std::move(partial[0]);
 }
 
-void HistogramBuilder::build(std::size_t at, int output_tile, const Node& node, Scratch& scratch,
+void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& range, Scratch& scratch,
                              std::int32_t* histogram) const {
   const FeatureTile& tile = matrix_.tiles[at];
   const PayloadLayout& layout = payload_.layout;
   std::int32_t* sums = layout.packed ? scratch.packed.data() : histogram;
-  RowsToAdd rows{payload_.tile(output_tile), rows_.data() + node.begin, node.n_here(), sums};
-  const Visit visit = choose(at, node.n_here());
+  RowsToAdd rows{payload_.tile(output_tile), rows_.data() + range.begin, range.size(), sums};
+  const Visit visit = choose(at, range.size());
   if (visit == Visit::kCombinations) {
     const FeatureCombinations& combinations = tile.combinations;
     rows.histogram = scratch.combinations.data();

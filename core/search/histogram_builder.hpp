@@ -14,6 +14,15 @@
 
 namespace polyleaf {
 
+// Rows, as positions in the array of row numbers.
+struct RowRange {
+  std::size_t begin, end;
+
+  std::size_t size() const { return end - begin; }
+};
+
+inline RowRange rows_of(const Node& node) { return {node.begin, node.end}; }
+
 class HistogramBuilder {
  public:
   // `rows` holds those of every node side by side. `feature_mask`: 1 where the tree may use a feature; null: all.
@@ -25,15 +34,16 @@ class HistogramBuilder {
     Buffer<std::int32_t> packed;        // the sums of a tile whose rows are packed
     Buffer<std::int32_t> combinations;  // the sums of a tile's combinations of bins
   };
-  Scratch make_scratch() const;
+  // Makes it large enough.
+  void fit(Scratch& scratch) const;
 
   // Whether the tree may use any feature of a tile.
   bool uses(std::size_t tile) const { return all_features_ || !positions_[tile].empty(); }
   // The sums of a node's rows over all channels, with PayloadLayout::kSlack.
   std::vector<std::int32_t> sum_rows(const Node& node, const Team& team) const;
-  // The histogram of a node's rows here. Where a tile skips the most frequent bins of its features, these are complete
+  // The histogram of some rows here. Where a tile skips the most frequent bins of its features, these are complete
   // only after `complete`, which needs the sums of all rows in the histogram, the node's totals.
-  void build(std::size_t tile, int output_tile, const Node& node, Scratch& scratch, std::int32_t* histogram) const;
+  void build(std::size_t tile, int output_tile, const RowRange& range, Scratch& scratch, std::int32_t* histogram) const;
   void complete(std::size_t tile, int output_tile, const Node& node, std::int32_t* histogram) const;
 
  private:

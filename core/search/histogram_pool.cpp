@@ -9,7 +9,7 @@ HistogramPool::HistogramPool(const BinnedMatrix& matrix, const HistogramLayout& 
                              Buffer<std::int32_t>& memory)
     : matrix_(matrix), layout_(layout), memory_(memory) {
   for (std::size_t slot = count; slot-- > 0;) free_.push_back(static_cast<int>(slot));
-  if (memory_.size() < count * layout_.size()) memory_ = Buffer<std::int32_t>(count * layout_.size());
+  memory_.grow(count * layout_.size());
 }
 
 int HistogramPool::acquire() {

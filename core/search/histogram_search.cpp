@@ -10,39 +10,51 @@ namespace {
 
 // Histograms that stay free for a walk down to the leaves when open nodes are taken best first.
 constexpr int kReserve = 16;
-// From so many additions on, a node is worth all threads at once.
-constexpr std::size_t kLargeWork = 16 * kParallelWork;
+// A histogram that threads build together is cut into so many pieces for each of them, so that they end at about the
+// same time, but not into pieces of fewer additions, nor of so few rows that adding up their bins costs more than it
+// saves.
+constexpr std::size_t kPiecesOfThread = 4;
+constexpr std::size_t kLeastPiece = kParallelWork / 2;
+constexpr std::size_t kLeastRowsOfBin = 4;
 
 }  // namespace
 
 HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const OutputTerms& terms,
                                  const std::vector<std::uint32_t>& rows, const SearchOptions& options,
-                                 Buffer<std::int32_t>& histograms)
+                                 HistogramMemory& memory)
     : matrix_(matrix),
       terms_(terms),
       rules_(terms.rules),
       rows_(rows),
-      n_threads_(options.n_threads),
+      n_threads_(std::max(1, options.n_threads)),
+      memory_(memory),
       searches_(matrix, terms, options),
       builder_(matrix, terms.payload, rows, options.features.mask),
       layout_(matrix, terms.layout()),
       pool_(matrix, layout_,
-            std::min(most_histograms(), affordable_histograms(layout_.size(), options.histogram_bytes)), histograms),
-      few_rows_(searches_.few_rows()),
-      scratch_(static_cast<std::size_t>(std::max(1, options.n_threads))) {
+            std::min(most_histograms(), affordable_histograms(layout_.size(), options.histogram_bytes)), memory.kept) {
   std::size_t largest = 0;
   for (const FeatureTile& tile : matrix_.tiles) largest = std::max<std::size_t>(largest, tile.n_slots());
   const std::size_t n_tiles = searches_.looks_again() ? static_cast<std::size_t>(terms.layout().n_tiles) : 1;
-  for (ThreadScratch& s : scratch_) {
-    s.build = builder_.make_scratch();
-    s.histogram = Buffer<std::int32_t>(n_tiles * largest * static_cast<std::size_t>(terms.layout().width));
+  if (memory_.threads.size() < static_cast<std::size_t>(n_threads_))
+    memory_.threads.resize(static_cast<std::size_t>(n_threads_));
+  for (int thread = 0; thread < n_threads_; ++thread) {
+    builder_.fit(of(thread).build);
+    of(thread).histogram.grow(n_tiles * largest * static_cast<std::size_t>(terms.layout().width));
   }
 }
 
-// Depth-first order keeps one histogram per level, best-first order one per open node.
+// Depth-first order keeps one histogram per level and thread, as far as a level has nodes, best-first order one per
+// open node. Threads that build one together need some more.
 std::size_t HistogramSearch::most_histograms() const {
-  const bool scarce = leaves_are_scarce(rules_.max_depth, rules_.max_leaves);
-  const auto wanted = static_cast<std::size_t>(scarce ? rules_.max_leaves : rules_.max_depth + 1);
+  const auto threads = static_cast<std::size_t>(n_threads_);
+  const auto levels = static_cast<std::size_t>(rules_.max_depth) + 1;
+  std::size_t wanted = 0;
+  if (leaves_are_scarce(rules_.max_depth, rules_.max_leaves))
+    wanted = static_cast<std::size_t>(rules_.max_leaves);
+  else
+    wanted = std::max(levels, std::min(threads * levels, std::size_t{1} << rules_.max_depth));
+  if (n_threads_ > 1) wanted += threads;
   return std::min(wanted, rows_.size() + 1);
 }
 
@@ -50,7 +62,7 @@ bool HistogramSearch::has_room() const { return pool_.n_free() > std::min(rules_
 
 // The children of a node just above the last level are leaves: nothing is subtracted from its histogram.
 bool HistogramSearch::keeps_histogram(const Node& node) const {
-  return may_split(node, rules_) && node.depth + 1 < rules_.max_depth && node.n_rows > few_rows_;
+  return may_split(node, rules_) && node.depth + 1 < rules_.max_depth && !searches_.has_few_rows(node.n_rows);
 }
 
 // Additions of its histogram, and what the scan of one costs.
@@ -58,14 +70,13 @@ std::size_t HistogramSearch::work(const Node& node) const {
   return (node.n_rows * matrix_.features.size() + 4 * matrix_.n_slots) * terms_.layout().n_channels();
 }
 
-bool HistogramSearch::is_small(const Node& node) const { return work(node) < kLargeWork; }
+bool HistogramSearch::is_small(const Node& root) const { return work(root) < kParallelWork; }
 
-void HistogramSearch::search_root(Node& root) {
-  const Team team{n_threads_, 0};
+void HistogramSearch::search_root(Node& root, const Team& team) {
   root.totals = builder_.sum_rows(root, team);
   searches_.plant(root);
   if (!may_split(root, rules_)) return;
-  if (root.n_rows <= few_rows_) return evaluate_rows(root, team);
+  if (by_rows(root, team)) return evaluate_rows(root, team);
   if (keeps_histogram(root)) root.slot = pool_.acquire();
   evaluate({&root}, team);
 }
@@ -90,7 +101,7 @@ void HistogramSearch::search_children(Node& parent, Node& left, Node& right, con
 void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large, const Team& team) {
   const int parent_slot = parent.slot;
   parent.slot = -1;
-  if (parent_slot >= 0 && may_split(large, rules_) && large.n_rows > few_rows_) {
+  if (parent_slot >= 0 && may_split(large, rules_) && !by_rows(large, team)) {
     if (keeps_histogram(small)) small.slot = pool_.acquire();
     evaluate({&small, &large, parent_slot}, team);
     large.slot = parent_slot;  // now holds the larger child's histogram
@@ -101,7 +112,7 @@ void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large, 
   pool_.release(unused);
   for (Node* child : {&small, &large}) {
     if (!may_split(*child, rules_)) continue;
-    if (child->n_rows <= few_rows_) {
+    if (by_rows(*child, team)) {
       evaluate_rows(*child, team);
       continue;
     }
@@ -111,44 +122,105 @@ void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large, 
 }
 
 void HistogramSearch::evaluate(const Siblings& nodes, const Team& team) {
+  Evaluation evaluation{
+      nodes, searches_.start(nodes.built, nodes.derived, team.member), searches_.nothing_found(), {}, {}};
+  const bool worthwhile = work(*nodes.built) >= kParallelWork;
+  if (worthwhile) cut_into_pieces(evaluation, team);
   const std::size_t n_tiles = matrix_.tiles.size();
-  Found found = searches_.nothing_found();
-  searches_.start(*nodes.built, NodeSearches::kBuilt, team);
-  if (nodes.derived != nullptr) searches_.start(*nodes.derived, NodeSearches::kDerived, team);
-  team.run(work(*nodes.built) >= kParallelWork, n_tiles, [&](std::size_t tile, int thread) {
-    if (builder_.uses(tile)) evaluate_tile(tile, thread, nodes, found);
-  });
-  searches_.accept(*nodes.built, NodeSearches::kBuilt, found, team.member);
-  if (nodes.derived != nullptr) searches_.accept(*nodes.derived, NodeSearches::kDerived, found, team.member);
+  if (evaluation.part_slots.empty()) {
+    team.run(worthwhile, n_tiles, [&](std::size_t tile, int thread) {
+      if (builder_.uses(tile)) evaluate_tile(tile, thread, evaluation);
+    });
+  } else {
+    const auto n_outputs = static_cast<std::size_t>(terms_.layout().n_tiles);
+    team.run(true, n_tiles * n_outputs * evaluation.part_slots.size(),
+             [&](std::size_t piece, int thread) { build_piece(piece, thread, evaluation); });
+    for (int& slot : evaluation.part_slots)
+      if (slot != nodes.built->slot) pool_.release(slot);
+  }
+  searches_.accept(*nodes.built, NodeSearches::kBuilt, evaluation.found, team.member);
+  if (nodes.derived != nullptr) searches_.accept(*nodes.derived, NodeSearches::kDerived, evaluation.found, team.member);
 }
 
 void HistogramSearch::evaluate_rows(Node& node, const Team& team) {
   Found found = searches_.nothing_found();
-  NodeRows& rows = scratch_of(team.member).rows;
-  rows.take(terms_.payload, rows_.data() + node.begin, node.n_rows);
-  searches_.start(node, NodeSearches::kBuilt, team);
+  NodeRows& rows = of(team.member).rows;
+  rows.take(terms_.payload, rows_.data() + node.begin, node.n_rows, searches_.copies_rows(node.n_rows));
+  const NodeSearches::Search search = searches_.start_rows(node, rows, team.member);
   const std::size_t gathers = node.n_rows * matrix_.features.size() * terms_.layout().n_channels();
   team.run(gathers >= kParallelGathers, matrix_.tiles.size(), [&](std::size_t at, int thread) {
     const FeatureTile& tile = matrix_.tiles[at];
-    found[2 * at] = searches_.search(NodeSearches::kBuilt, thread, tile).search_rows(tile, rows);
+    found[2 * at] = searches_.join(search, NodeSearches::kBuilt, thread, tile).search_rows(tile, rows);
   });
   searches_.accept(node, NodeSearches::kBuilt, found, team.member);
 }
 
-void HistogramSearch::evaluate_tile(std::size_t at, int thread, const Siblings& nodes, Found& found) {
+// A piece is one tile of features, one tile of outputs and a part of the rows:
+//
+//   | features 0: outputs 0: part 0, part 1, ... | outputs 1: ... | ... | features 1: ... | ...
+//
+// Each part of the rows has a slot; the first one becomes the node's histogram.
+void HistogramSearch::cut_into_pieces(Evaluation& evaluation, const Team& team) {
+  const Node& node = *evaluation.nodes.built;
+  const std::size_t n_tiles = std::max<std::size_t>(1, matrix_.tiles.size());
+  const auto n_outputs = static_cast<std::size_t>(terms_.layout().n_tiles);
+  const std::size_t additions = node.n_rows * matrix_.n_in_tiles() * terms_.layout().n_channels();
+  const std::size_t bins = matrix_.n_slots / std::max<std::size_t>(1, matrix_.n_in_tiles());
+  const std::size_t n_pieces = std::min(kPiecesOfThread * static_cast<std::size_t>(team.size), additions / kLeastPiece);
+  if (team.size == 1 || n_pieces <= n_tiles) return;
+  const std::size_t n_parts = std::min((n_pieces + n_tiles * n_outputs - 1) / (n_tiles * n_outputs),
+                                       std::max<std::size_t>(1, node.n_rows / (kLeastRowsOfBin * (bins + 1))));
+  if (n_parts * n_outputs == 1) return;
+  std::vector<int>& slots = evaluation.part_slots;
+  if (node.slot >= 0) slots.push_back(node.slot);
+  while (slots.size() < n_parts && has_room()) {
+    const int slot = pool_.acquire();
+    if (slot < 0) break;
+    slots.push_back(slot);
+  }
+  if (slots.empty()) return;
+  evaluation.n_missing = std::vector<std::atomic<int>>(matrix_.tiles.size());
+  for (std::atomic<int>& one : evaluation.n_missing) one = static_cast<int>(n_outputs * slots.size());
+}
+
+// Whoever builds the last piece of a tile of features goes on with the search in it.
+void HistogramSearch::build_piece(std::size_t piece, int thread, Evaluation& evaluation) {
+  const auto n_outputs = static_cast<std::size_t>(terms_.layout().n_tiles);
+  const std::size_t n_parts = evaluation.part_slots.size(), part = piece % n_parts;
+  const std::size_t at = piece / n_parts / n_outputs;
+  const int output_tile = static_cast<int>(piece / n_parts % n_outputs);
+  if (!builder_.uses(at)) return;
+  const Node& node = *evaluation.nodes.built;
+  const RowRange range{node.begin + node.n_here() * part / n_parts, node.begin + node.n_here() * (part + 1) / n_parts};
+  builder_.build(at, output_tile, range, of(thread).build, pool_.at(evaluation.part_slots[part], at, output_tile));
+  if (--evaluation.n_missing[at] == 0) evaluate_tile(at, thread, evaluation);
+}
+
+void HistogramSearch::add_up(std::size_t at, int output_tile, const Evaluation& evaluation) {
+  const std::size_t size = matrix_.tiles[at].n_slots() * static_cast<std::size_t>(terms_.layout().width);
+  const std::vector<int>& slots = evaluation.part_slots;
+  for (std::size_t part = 1; part < slots.size(); ++part)
+    histogram_kernels().add(pool_.at(slots[0], at, output_tile), pool_.at(slots[part], at, output_tile), size);
+}
+
+void HistogramSearch::evaluate_tile(std::size_t at, int thread, Evaluation& evaluation) {
+  const Siblings& nodes = evaluation.nodes;
   const FeatureTile& tile = matrix_.tiles[at];
   const PayloadLayout& layout = terms_.layout();
   const std::size_t size = tile.n_slots() * static_cast<std::size_t>(layout.width);
-  ThreadScratch& scratch = scratch_of(thread);
-  TileSearch& built = searches_.search(NodeSearches::kBuilt, thread, tile);
-  TileSearch& derived = searches_.search(NodeSearches::kDerived, thread, tile);
+  TileSearch& built = searches_.join(evaluation.search, NodeSearches::kBuilt, thread, tile);
+  TileSearch& derived = searches_.join(evaluation.search, NodeSearches::kDerived, thread, tile);
   const bool search_built = may_split(*nodes.built, rules_);
-  const bool keeps = nodes.built->slot >= 0;
-  std::int32_t* first = keeps ? pool_.at(nodes.built->slot, at, 0) : scratch.histogram.data();
-  const std::size_t stride = keeps ? pool_.stride() : built.looks_again() ? size : 0;
+  const bool is_there = !evaluation.part_slots.empty();
+  const int slot = is_there ? evaluation.part_slots[0] : nodes.built->slot;
+  std::int32_t* first = slot >= 0 ? pool_.at(slot, at, 0) : of(thread).histogram.data();
+  const std::size_t stride = slot >= 0 ? pool_.stride() : built.looks_again() ? size : 0;
   for (int t = 0; t < layout.n_tiles; ++t) {
     std::int32_t* histogram = first + static_cast<std::size_t>(t) * stride;
-    builder_.build(at, t, *nodes.built, scratch.build, histogram);
+    if (is_there)
+      add_up(at, t, evaluation);
+    else
+      builder_.build(at, t, rows_of(*nodes.built), of(thread).build, histogram);
     builder_.complete(at, t, *nodes.built, histogram);
     if (search_built) built.add(tile, t, histogram);
     if (nodes.derived == nullptr) continue;
@@ -156,9 +228,9 @@ void HistogramSearch::evaluate_tile(std::size_t at, int thread, const Siblings& 
     histogram_kernels().subtract(parent, histogram, size);
     derived.add(tile, t, parent);
   }
-  if (search_built) found[2 * at] = built.best(tile, {first, stride});
+  if (search_built) evaluation.found[2 * at] = built.best(tile, {first, stride});
   if (nodes.derived != nullptr)
-    found[2 * at + 1] = derived.best(tile, {pool_.at(nodes.parent_slot, at, 0), pool_.stride()});
+    evaluation.found[2 * at + 1] = derived.best(tile, {pool_.at(nodes.parent_slot, at, 0), pool_.stride()});
 }
 
 }  // namespace polyleaf

@@ -1,6 +1,7 @@
 // The best split of a node by histograms over all features and outputs (Algorithms 1 and 2), with subtraction.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "base/buffer.hpp"
@@ -15,25 +16,30 @@
 
 namespace polyleaf {
 
-class HistogramSearch : public SplitSearch {
- public:
-  // `histograms` is memory kept between trees.
-  HistogramSearch(const BinnedMatrix& matrix, const OutputTerms& terms, const std::vector<std::uint32_t>& rows,
-                  const SearchOptions& options, Buffer<std::int32_t>& histograms);
-
-  void search_root(Node& root) override;
-  void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
-  void drop(Node& node) override { pool_.release(node.slot); }
-  bool has_room() const override;
-  bool side_by_side() const override { return true; }
-  bool is_small(const Node& node) const override;
-
- private:
-  struct ThreadScratch {
+// Memory kept from tree to tree.
+struct HistogramMemory {
+  struct OfThread {
     Buffer<std::int32_t> histogram;
     HistogramBuilder::Scratch build;
     NodeRows rows;
   };
+  Buffer<std::int32_t> kept;  // of open nodes
+  std::vector<OfThread> threads;
+};
+
+class HistogramSearch : public SplitSearch {
+ public:
+  HistogramSearch(const BinnedMatrix& matrix, const OutputTerms& terms, const std::vector<std::uint32_t>& rows,
+                  const SearchOptions& options, HistogramMemory& memory);
+
+  void search_root(Node& root, const Team& team) override;
+  void search_children(Node& parent, Node& left, Node& right, const Team& team) override;
+  void drop(Node& node) override { pool_.release(node.slot); }
+  bool has_room() const override;
+  bool side_by_side() const override { return true; }
+  bool is_small(const Node& root) const override;
+
+ private:
   // Two siblings: one's histogram is built from its rows, the other's is their parent's without it. Or one node alone.
   struct Siblings {
     Node* built;
@@ -41,27 +47,42 @@ class HistogramSearch : public SplitSearch {
     int parent_slot = -1;  // becomes the derived one's
   };
   using Found = NodeSearches::Found;
+  // What the threads have in common that look for the splits of two siblings.
+  struct Evaluation {
+    Siblings nodes;
+    NodeSearches::Search search;
+    Found found;
+    // Where a histogram is built in pieces, for which part of the rows each slot is, and the pieces of each tile of
+    // features that are not there yet. Empty: a thread builds all of a tile.
+    std::vector<int> part_slots;
+    std::vector<std::atomic<int>> n_missing;
+  };
 
   std::size_t most_histograms() const;
   bool keeps_histogram(const Node& node) const;
-  ThreadScratch& scratch_of(int thread) { return scratch_[static_cast<std::size_t>(thread)]; }
+  bool by_rows(const Node& node, const Team& team) {
+    return searches_.by_rows(rows_.data() + node.begin, node.n_rows, team.member);
+  }
+  HistogramMemory::OfThread& of(int thread) { return memory_.threads[static_cast<std::size_t>(thread)]; }
   std::size_t work(const Node& node) const;
   void evaluate_children(Node& parent, Node& small, Node& large, const Team& team);
   void evaluate_rows(Node& node, const Team& team);
   void evaluate(const Siblings& nodes, const Team& team);
-  void evaluate_tile(std::size_t at, int thread, const Siblings& nodes, Found& found);
+  void cut_into_pieces(Evaluation& evaluation, const Team& team);
+  void build_piece(std::size_t piece, int thread, Evaluation& evaluation);
+  void evaluate_tile(std::size_t at, int thread, Evaluation& evaluation);
+  void add_up(std::size_t at, int output_tile, const Evaluation& evaluation);
 
   const BinnedMatrix& matrix_;
   const OutputTerms& terms_;
   const Rules& rules_;
   const std::vector<std::uint32_t>& rows_;
   const int n_threads_;
+  HistogramMemory& memory_;
   NodeSearches searches_;
   const HistogramBuilder builder_;
   const HistogramLayout layout_;
   HistogramPool pool_;
-  const std::size_t few_rows_;  // nodes of no more rows are searched without a histogram
-  std::vector<ThreadScratch> scratch_;
 };
 
 }  // namespace polyleaf

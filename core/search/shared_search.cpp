@@ -50,7 +50,7 @@ SharedSearch::SharedSearch(const BinnedMatrix& matrix, const OutputTerms& terms,
             std::min(most_histograms(), affordable_histograms(largest_size(layouts_), options.histogram_bytes)),
             histograms),
       scratch_(static_cast<std::size_t>(n_threads_)) {
-  for (HistogramBuilder::Scratch& one : scratch_) one = builder_.make_scratch();
+  for (HistogramBuilder::Scratch& one : scratch_) builder_.fit(one);
 }
 
 // Those of a level whose children are to be searched, too. The same for all shards.
@@ -211,7 +211,7 @@ void SharedSearch::build(const Job* jobs, std::size_t n) {
     std::int32_t* histogram = parts_ + part_begin_[owner[at]] + i * layout.size() + layout.offset(matrix_, at, t);
     const std::size_t size = matrix_.tiles[at].n_slots() * static_cast<std::size_t>(terms_.layout().width);
     const bool built = builder_.uses(at) && jobs[i].built->n_here() > 0;
-    if (built) builder_.build(at, t, *jobs[i].built, scratch_[static_cast<std::size_t>(thread)], histogram);
+    if (built) builder_.build(at, t, rows_of(*jobs[i].built), scratch_[static_cast<std::size_t>(thread)], histogram);
     std::fill(histogram + (built ? size : 0), histogram + size + HistogramLayout::kMargin, 0);
   });
 }
@@ -219,21 +219,21 @@ void SharedSearch::build(const Job* jobs, std::size_t n) {
 void SharedSearch::search(const Job& job, std::int32_t* histogram, const Team& team, Findings& found) {
   const HistogramLayout& own = layouts_[static_cast<std::size_t>(shard_.peers().rank())];
   if (own.first_tile() == own.last_tile()) return;
-  if (may_split(*job.built, rules_)) searches_.start(*job.built, NodeSearches::kBuilt, team);
-  if (job.derived != nullptr) searches_.start(*job.derived, NodeSearches::kDerived, team);
+  const Node* built = may_split(*job.built, rules_) ? job.built : nullptr;
+  const NodeSearches::Search searched = searches_.start(built, job.derived, team.member);
   team.run(own.size() >= kParallelWork / 4, own.last_tile() - own.first_tile(), [&](std::size_t tile, int thread) {
     const std::size_t at = own.first_tile() + tile;
-    if (builder_.uses(at)) search_tile(job, histogram, at, thread, found.splits);
+    if (builder_.uses(at)) search_tile(job, searched, histogram, at, thread, found.splits);
   });
   for (const auto which : {NodeSearches::kBuilt, NodeSearches::kDerived}) {
     BestCandidate best;
     for (std::size_t at = which; at < found.splits.size(); at += 2) best.merge(found.splits[at].best);
     if (best.chosen.feature < 0) continue;
     const std::size_t at = matrix_.features[static_cast<std::size_t>(best.chosen.feature)].tile;
-    const TileHistograms built{histogram + own.offset(matrix_, at, 0), own.stride()};
+    const TileHistograms of_built{histogram + own.offset(matrix_, at, 0), own.stride()};
     found.left[which].push_back(sum_left(
         found.splits[2 * at + which],
-        which == NodeSearches::kBuilt ? built : TileHistograms{pool_.at(job.parent_slot, at, 0), pool_.stride()}));
+        which == NodeSearches::kBuilt ? of_built : TileHistograms{pool_.at(job.parent_slot, at, 0), pool_.stride()}));
   }
 }
 
@@ -260,13 +260,14 @@ LeftSums SharedSearch::sum_left(const FoundSplit& found, const TileHistograms& h
   return out;
 }
 
-void SharedSearch::search_tile(const Job& job, std::int32_t* histogram, std::size_t at, int thread, Found& found) {
+void SharedSearch::search_tile(const Job& job, const NodeSearches::Search& searched, std::int32_t* histogram,
+                               std::size_t at, int thread, Found& found) {
   const HistogramLayout& own = layouts_[static_cast<std::size_t>(shard_.peers().rank())];
   const FeatureTile& tile = matrix_.tiles[at];
   const std::size_t size = tile.n_slots() * static_cast<std::size_t>(terms_.layout().width);
   const bool search_built = may_split(*job.built, rules_);
-  TileSearch& built = searches_.search(NodeSearches::kBuilt, thread, tile);
-  TileSearch& derived = searches_.search(NodeSearches::kDerived, thread, tile);
+  TileSearch& built = searches_.join(searched, NodeSearches::kBuilt, thread, tile);
+  TileSearch& derived = searches_.join(searched, NodeSearches::kDerived, thread, tile);
   for (int t = 0; t < terms_.layout().n_tiles; ++t) {
     std::int32_t* sums = histogram + own.offset(matrix_, at, t);
     builder_.complete(at, t, *job.built, sums);

@@ -53,7 +53,8 @@ class SharedSearch : public LevelSearch {
   void run_together(const Job* jobs, std::size_t n);
   void build(const Job* jobs, std::size_t n);
   void search(const Job& job, std::int32_t* histogram, const Team& team, Findings& found);
-  void search_tile(const Job& job, std::int32_t* histogram, std::size_t at, int thread, Found& found);
+  void search_tile(const Job& job, const NodeSearches::Search& searched, std::int32_t* histogram, std::size_t at,
+                   int thread, Found& found);
   LeftSums sum_left(const FoundSplit& found, const TileHistograms& histograms) const;
   void accept(Node& node, NodeSearches::Which which, Findings& found);
   // Calls body(i, team) for i < n: with all threads one after the other, or each by a thread of its own.

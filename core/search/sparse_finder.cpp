@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "search/top_k.hpp"
+#include "search/two_sided.hpp"
 
 namespace polyleaf {
 
@@ -52,6 +53,7 @@ void SparseFinder::clear(const FeatureTile& tile) {
   // Those of the best so far suit most of the others.
   for (std::size_t side = 0; side < 2; ++side) threshold_[side] = job_.threshold[side] = job_.best_threshold[side];
   together_ = alone_ == 0;
+  excess_of_others_ = 0.0f;
 }
 
 void SparseFinder::clear_bounds(std::size_t position) {
@@ -60,14 +62,14 @@ void SparseFinder::clear_bounds(std::size_t position) {
 }
 
 // Adds what lies above the thresholds in one tile of outputs.
-void SparseFinder::add_excess(int output_tile, std::size_t position, const StepSums& sums) {
+void SparseFinder::add_excess(const FloatTerms& terms, std::size_t position, const StepSums& sums) {
   if (candidates_.has_none(position)) return;
   const std::size_t first = candidates_.begin(position);
   ExcessTile job{};
   job.sums = sums;
   job.steps = &candidates_.step(first);
   job.n_steps = candidates_.end(position) - first;
-  job.terms = float_terms_[static_cast<std::size_t>(output_tile)];
+  job.terms = terms;
   job.inverse_left = candidates_.inverse_left(first);
   job.inverse_right = candidates_.inverse_right(first);
   job.restricted = job_.restricted;
@@ -85,24 +87,37 @@ void SparseFinder::add(const FeatureTile& tile, int output_tile, const std::int3
       candidates_.list_bins(tile, histogram);
       clear_bounds(position);
     }
-    add_excess(output_tile, position, candidates_.sums(tile, position, output_tile, histogram));
+    add_excess(float_terms_[static_cast<std::size_t>(output_tile)], position,
+               candidates_.sums(tile, position, output_tile, histogram));
   }
 }
 
 FoundSplit SparseFinder::search_rows(const FeatureTile& tile, const NodeRows& rows) {
   clear(tile);
   candidates_.list_rows(tile, rows);
+  const TwoSidedOutputs* two_sided = node_.two_sided;
+  // Both sides of an output together have no more than its bound: of two thresholds the lower one lets all of it
+  // through.
+  if (two_sided != nullptr)
+    excess_of_others_ =
+        two_sided->excess_of_others(job_.restricted ? threshold_[0] : std::min(threshold_[0], threshold_[1]));
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     clear_bounds(position);
-    for (int t = 0; t < terms_.layout().n_tiles; ++t)
-      add_excess(t, position, candidates_.sums(tile, position, t, nullptr));
+    if (two_sided != nullptr) {
+      for (int t = 0; t < two_sided->n_tiles(); ++t)
+        add_excess(two_sided->tile(t), position, two_sided->sums(candidates_.sums(tile, position, t, nullptr), t));
+    } else {
+      for (int t = 0; t < terms_.layout().n_tiles; ++t)
+        add_excess(float_terms_[static_cast<std::size_t>(t)], position, candidates_.sums(tile, position, t, nullptr));
+    }
   }
   return best(tile, {});
 }
 
 // From what lies above the thresholds to bounds, of each candidate.
 void SparseFinder::finish_bounds(std::size_t position) {
-  const float base = static_cast<float>(job_.k) * (threshold_[0] + (job_.restricted ? 0.0f : threshold_[1]));
+  const float base =
+      static_cast<float>(job_.k) * (threshold_[0] + (job_.restricted ? 0.0f : threshold_[1])) + excess_of_others_;
   const std::size_t first = candidates_.begin(position), end = candidates_.end(position);
   float highest = 0.0f;
   for (std::size_t s = first; s < end; ++s) {

@@ -29,6 +29,7 @@ class SparseFinder : public TileSearch {
   bool looks_again() const override { return true; }
   double rows_per_bin() const override { return kFewRowsPerBin; }
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
+  bool asks_for_sides() const override { return terms_.diagonal() && terms_.layout().n_tiles > 1; }
 
  private:
   // Tiles for which steps are bounded one by one, after some where few were passed over together.
@@ -37,7 +38,7 @@ class SparseFinder : public TileSearch {
   void begin_thresholds();
   void clear(const FeatureTile& tile);
   void clear_bounds(std::size_t position);
-  void add_excess(int output_tile, std::size_t position, const StepSums& sums);
+  void add_excess(const FloatTerms& terms, std::size_t position, const StepSums& sums);
   void finish_bounds(std::size_t position);
   float least() const;
   // The sums of a feature's steps in all tiles of outputs.
@@ -56,6 +57,7 @@ class SparseFinder : public TileSearch {
   Candidates candidates_;
   TopBoundTile job_{};
   float threshold_[2] = {0.0f, 0.0f};  // of the tile of features at hand
+  float excess_of_others_ = 0.0f;      // of one-sided outputs, where bounds are made of the others
   bool together_ = false;              // steps are bounded together
   int alone_ = 0, n_alone_ = 1;        // tiles for which they are not: still, and after the next disappointment
   float kth_ = 0.0f;                   // the k-th largest term of the node itself

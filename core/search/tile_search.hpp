@@ -12,11 +12,14 @@
 
 namespace polyleaf {
 
+class TwoSidedOutputs;
+
 // What a search needs to know of a node, besides its histogram.
 struct SearchedNode {
   const std::int32_t* totals = nullptr;
   const std::uint8_t* feature_mask = nullptr;  // 1 where a feature may be used; null: all
   const ValueBounds* bounds = nullptr;
+  const TwoSidedOutputs* two_sided = nullptr;  // of its rows, where that is known
 
   bool allows(std::int32_t feature) const { return feature_mask == nullptr || feature_mask[feature] != 0; }
 };
@@ -51,6 +54,8 @@ class TileSearch {
   // this many for each bin of a feature. 0: no node is.
   virtual double rows_per_bin() const { return 0.0; }
   virtual FoundSplit search_rows(const FeatureTile&, const NodeRows&) { return {}; }
+  // Whether that is faster where a node's two-sided outputs are known.
+  virtual bool asks_for_sides() const { return false; }
 };
 
 }  // namespace polyleaf

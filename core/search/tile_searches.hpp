@@ -34,6 +34,7 @@ class TileSearches {
   // The sums of the root, before any search.
   void set_root(const std::int32_t* totals, const RootMoments& moments) { categories_.set_root(totals, moments); }
   TileSearchPair make() const;
+  const EstimateTerms& estimates() const { return estimates_; }
 
  private:
   std::unique_ptr<TileSearch> make_numeric() const;

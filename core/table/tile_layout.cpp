@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/threads.hpp"
+
 namespace polyleaf {
 namespace {
 
@@ -122,11 +124,19 @@ void take_rooms(BinnedMatrix& matrix, std::size_t n_rows) {
 
 void list_cells(BinnedMatrix& matrix, int n_threads) {
   if (matrix.n_rows == 0) return;
-  for (FeatureTile& tile : matrix.tiles) {
-    if (!tile.keeps_codes) continue;
-    tile.cells = list_visited_cells(tile, matrix.n_rows, n_threads);
-    tile.combinations = combine_features(tile, matrix.n_rows, n_threads);
+  const auto list = [&](FeatureTile& tile, int of_tile) {
+    if (!tile.keeps_codes) return;
+    tile.cells = list_visited_cells(tile, matrix.n_rows, of_tile);
+    tile.combinations = combine_features(tile, matrix.n_rows, of_tile);
+  };
+  // Threads take tiles, or blocks of rows where tiles are few.
+  const std::size_t n_tiles = matrix.tiles.size();
+  if (n_tiles < static_cast<std::size_t>(std::max(n_threads, 1))) {
+    for (FeatureTile& tile : matrix.tiles) list(tile, n_threads);
+    return;
   }
+  const bool worthwhile = matrix.n_rows * matrix.features.size() >= kParallelWork;
+  parallel_for(worthwhile ? n_threads : 1, n_tiles, [&](std::size_t at, int) { list(matrix.tiles[at], 1); });
 }
 
 }  // namespace polyleaf

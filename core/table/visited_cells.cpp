@@ -43,17 +43,19 @@ VisitedCells list_rows(std::size_t n_rows, std::size_t most, int n_threads, cons
   const std::size_t n_blocks = (n_rows + kBlockRows - 1) / kBlockRows;
   const int n_working = n_rows * most < kParallelWork ? 1 : n_threads;
   std::vector<std::vector<std::uint16_t>> pieces(n_blocks);
-  parallel_for(n_working, n_blocks, [&](std::size_t block, int) {
+  std::vector<Buffer<std::uint16_t>> scratch(static_cast<std::size_t>(std::max(1, n_working)));
+  parallel_for(n_working, n_blocks, [&](std::size_t block, int thread) {
     const std::size_t begin = block * kBlockRows;
     const std::size_t end = std::min(n_rows, begin + kBlockRows);
-    std::vector<std::uint16_t> slots((end - begin) * most);
+    Buffer<std::uint16_t>& slots = scratch[static_cast<std::size_t>(thread)];
+    slots.grow(std::min(n_rows, kBlockRows) * most);
     std::size_t n = 0;
     for (std::size_t row = begin; row < end; ++row) {
       const std::size_t count = list_row(row, slots.data() + n);
       cells.row_begin[row + 1] = static_cast<std::uint32_t>(count);
       n += count;
     }
-    pieces[block].assign(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(n));
+    pieces[block].assign(slots.data(), slots.data() + n);
   });
   std::partial_sum(cells.row_begin.begin(), cells.row_begin.end(), cells.row_begin.begin());
   cells.slots = Buffer<std::uint16_t>(cells.row_begin.back());

@@ -89,6 +89,7 @@ class GrowSettings:
     sparse_leaves: int | None
     sparse_mode: str
     hessian: str
+    bounded_influence: bool
     histogram_precision: str
     n_threads: int
     histogram_bytes: int
@@ -137,9 +138,28 @@ class GrowTask:
     def set_learning_rate(self, learning_rate: float) -> None: ...
     def set_output_gains(self, wanted: bool) -> None: ...
 
+class KeptTree:
+    @staticmethod
+    def splits_of(arrays: dict[str, npt.NDArray[Any]], n_outputs: int) -> KeptTree: ...
+    def add(
+        self,
+        table: npt.NDArray[Any],
+        first_output: int,
+        raw: npt.NDArray[np.float64],
+        n_threads: int,
+    ) -> None: ...
+    def add_binned(
+        self,
+        matrix: BinnedMatrix,
+        first_output: int,
+        raw: npt.NDArray[np.float64],
+        n_threads: int,
+    ) -> None: ...
+
 class DenseGrower:
     def __init__(self) -> None: ...
-    def grow(self, task: GrowTask, settings: GrowSettings) -> dict[str, npt.NDArray[Any]]: ...
+    def grow(self, task: GrowTask, settings: GrowSettings) -> KeptTree: ...
+    def refill(self, task: GrowTask, settings: GrowSettings, tree: KeptTree) -> KeptTree: ...
 
 class LabelSparseGrower:
     def __init__(self, labels: SparseLabels) -> None: ...
@@ -157,6 +177,29 @@ class SparseLabels:
         width: int,
         n_threads: int,
     ) -> None: ...
+    def scores(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float64]]: ...
+
+class LabelLeafRule:
+    def __init__(self, most: int, reg_lambda: float, reg_alpha: float, learning_rate: float) -> None: ...
+
+def mix_label_gradients(
+    labels: SparseLabels,
+    group: npt.NDArray[np.int32],
+    coefficient: npt.NDArray[np.float64],
+    mixtures: npt.NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def fill_label_leaves(
+    labels: SparseLabels,
+    leaf_of_row: npt.NDArray[np.uint32],
+    n_leaves: int,
+    rows: npt.NDArray[np.uint32] | None,
+    weight: npt.NDArray[np.float64] | None,
+    rule: LabelLeafRule,
+    n_threads: int,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]: ...
+def start_scores(start: npt.NDArray[np.float64], raw: npt.NDArray[np.float64], n_threads: int) -> None: ...
+def scale_scores(unit: npt.NDArray[np.float64], raw: npt.NDArray[np.float64], n_threads: int) -> None: ...
 
 class ForestPredictor:
     def __init__(self, arrays: dict[str, npt.NDArray[Any]]) -> None: ...
@@ -172,6 +215,12 @@ class ForestPredictor:
     def apply(
         self, table: npt.NDArray[Any], begin: int, end: int, n_threads: int
     ) -> npt.NDArray[np.int32]: ...
+    def best_outputs(
+        self, leaves: npt.NDArray[np.int32], begin: int, n_outputs: int, k: int, n_threads: int
+    ) -> npt.NDArray[np.int32]: ...
+    def outputs_above(
+        self, leaves: npt.NDArray[np.int32], begin: int, n_outputs: int, threshold: float, n_threads: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]: ...
 
 class ForestExplainer:
     def __init__(
@@ -327,6 +376,11 @@ def has_infinity(table: npt.NDArray[Any], n_threads: int) -> bool: ...
 def max_threads() -> int: ...
 def kernels() -> str: ...
 def select_kernels(name: str) -> bool: ...
+def column_means(
+    values: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64] | None,
+    peers: Any = None,
+) -> npt.NDArray[np.float64]: ...
 def column_sums(
     values: npt.NDArray[np.float32] | npt.NDArray[np.float64],
     weight: npt.NDArray[np.float64] | None,

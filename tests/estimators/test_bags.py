@@ -12,13 +12,14 @@ import pytest
 import scipy.sparse
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
-from polyleaf.callbacks import EarlyStopping
+from polyleaf.callbacks import EarlyStopping, LearningRateSchedule
 from polyleaf.estimators import bagging
 from polyleaf.estimators.bagging import members_at_once
 from polyleaf.estimators.held_out import HeldOut
 from polyleaf.estimators.problem import read_problem, training_rows
 from polyleaf.model.bags import members
 from polyleaf.training import side_by_side
+from polyleaf.training.replay import Replay
 
 pytestmark = pytest.mark.cpu_only("members are trained as single models are")
 
@@ -43,7 +44,7 @@ def parts_of(model: Any, y: Any) -> list[Any]:
 @pytest.mark.parametrize("n_bags", [2, 3])
 def test_the_mean_is_that_of_models_of_the_parts(n_bags: int) -> None:
     """With the cut points of all rows, which are found once: here one for each value."""
-    model = regressor(n_bags=n_bags, n_estimators=8, max_bins=None).fit(X, Y)
+    model = regressor(n_bags=n_bags, n_estimators=8, max_bins=None, refit=False).fit(X, Y)
     tests = parts_of(model, Y)
     assert sorted(np.concatenate(tests)) == list(range(600))
     singles = []
@@ -62,6 +63,90 @@ def test_the_mean_is_that_of_models_of_the_parts(n_bags: int) -> None:
         np.testing.assert_allclose(forest.values * n_bags, single._forest.values, rtol=1e-6)
 
 
+def same_members(one: Any, other: Any) -> None:
+    for name, array in one._forest.to_arrays().items():
+        np.testing.assert_array_equal(other._forest.to_arrays()[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("y", [Y, CLASSES], ids=["targets", "classes"])
+def test_refitted_members_keep_their_splits_and_know_all_rows(y: Any, n_jobs: int) -> None:
+    """What they are stopped by is that of the parts."""
+    make = PolyleafRegressor if y is Y else PolyleafClassifier
+    params = {**SMALL, "n_bags": 3, "n_jobs": n_jobs, "early_stopping_rounds": 5}
+    part, model = make(**params, refit=False).fit(X, y), make(**params).fit(X, y)
+    assert model.evals_result_ == part.evals_result_
+    assert [bag.n_rounds for bag in model._bags] == [bag.n_rounds for bag in part._bags]
+    for name in ("feature", "threshold", "left", "gain"):
+        np.testing.assert_array_equal(getattr(model._forest, name), getattr(part._forest, name))
+    roots = model._forest.node_begin[:-1]
+    assert (model._forest.count[roots] == 600).all()
+    assert (part._forest.count[roots] < 600).all()
+    assert len({bag.base_score for bag in model._bags}) == 1
+
+
+def test_refitted_members_predict_rows_better_that_they_did_not_see() -> None:
+    exact = np.column_stack([X[:, 0] * X[:, 1], np.sin(2 * X[:, 2])])
+
+    def loss(refit: bool) -> float:
+        model = regressor(n_bags=5, n_estimators=60, refit=refit).fit(X, exact)
+        return float(((model.predict(NEW) - TRUTH) ** 2).mean())
+
+    assert loss(refit=True) < loss(refit=False)
+
+
+def test_rates_of_a_callback_are_those_of_the_members() -> None:
+    scheduled = regressor(n_estimators=3, callbacks=[LearningRateSchedule([0.5] * 3)]).fit(X, Y)
+    same_members(scheduled, regressor(n_estimators=3, learning_rate=0.5).fit(X, Y))
+
+
+@pytest.mark.parametrize(
+    ("make", "y"),
+    [
+        (lambda refit: regressor(n_estimators=4, monotone_constraints=[1, 0, 0, 0], refit=refit), Y),
+        (
+            lambda refit: PolyleafClassifier(
+                **SMALL,
+                n_bags=3,
+                n_estimators=4,
+                objective="clipped_squared_error",
+                sparse_leaves=1,
+                refit=refit,
+            ),
+            scipy.sparse.csr_array((Y > 0.5).astype(int)),
+        ),
+        (
+            lambda refit: PolyleafClassifier(
+                **SMALL, n_bags=3, n_estimators=4, label_space="hashed", refit=refit
+            ),
+            (Y > 0.5).astype(int),
+        ),
+    ],
+    ids=["monotone", "sparse labels", "hashed labels"],
+)
+def test_members_whose_leaves_cannot_be_filled_anew_stay(make: Any, y: Any) -> None:
+    same_members(make(True).fit(X, y), make(False).fit(X, y))
+
+
+def test_ctrl_c_while_leaves_are_filled_keeps_the_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, step = [0], Replay.step
+
+    def interrupted(self: Replay, learning_rate: float) -> None:
+        steps[0] += 1
+        if steps[0] == 7:  # in the second member
+            raise KeyboardInterrupt
+        step(self, learning_rate)
+
+    monkeypatch.setattr(Replay, "step", interrupted)
+    model = regressor(n_estimators=5, n_jobs=1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert [bag.n_rounds for bag in model._bags] == [5, 5]
+    roots = model._forest.node_begin[:-1]
+    assert set(model._forest.count[roots[:5]]) == {600}
+    assert 600 not in model._forest.count[roots[5:]]
+
+
 def test_members_stop_by_what_they_have_not_seen() -> None:
     model = regressor(n_estimators="auto", early_stopping_rounds=5).fit(X, Y)
     assert list(model.evals_result_) == ["held_out_0", "held_out_1", "held_out_2"]
@@ -76,9 +161,12 @@ def test_a_mean_is_better_than_a_member() -> None:
     def loss(model: Any) -> float:
         return float(((model.predict(NEW) - TRUTH) ** 2).mean())
 
-    assert loss(regressor(n_bags=5, n_estimators="auto").fit(X, Y)) < loss(
-        PolyleafRegressor(**SMALL, n_estimators="auto").fit(X, Y)
-    )
+    # As a member is trained: stopped by rows that it does not see.
+    members = [
+        loss(PolyleafRegressor(**SMALL | {"random_state": seed}, n_estimators="auto", refit=False).fit(X, Y))
+        for seed in range(5)
+    ]
+    assert loss(regressor(n_bags=5, n_estimators="auto").fit(X, Y)) < np.mean(members)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +241,45 @@ def test_ctrl_c_keeps_what_there_is() -> None:
         model.fit(X, Y)
     assert [bag.n_rounds for bag in model._bags] == [5, 2]
     assert model.predict_spread(NEW).shape == (400, 2)
+
+
+@pytest.mark.parametrize("begun", [1, 2, 3])
+def test_ctrl_c_before_a_replay_keeps_the_members_that_are_done(
+    monkeypatch: pytest.MonkeyPatch, begun: int
+) -> None:
+    n_begun, begin = 0, bagging.Replay.__init__
+
+    def interrupted(*args: Any, **kwargs: Any) -> None:
+        nonlocal n_begun
+        n_begun += 1
+        if n_begun == begun:
+            raise KeyboardInterrupt
+        begin(*args, **kwargs)
+
+    monkeypatch.setattr(bagging.Replay, "__init__", interrupted)
+    model = regressor(n_estimators=3, n_bags=3)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert model.n_estimators_ == 3 * begun
+    assert np.isfinite(model.predict(NEW)).all()
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_ctrl_c_before_a_member_keeps_those_that_are_done(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    run = bagging.HeldOut.run
+
+    def interrupted(self: Any, at: int, *args: Any, **kwargs: Any) -> Any:
+        if at == number:
+            raise KeyboardInterrupt
+        return run(self, at, *args, **kwargs)
+
+    monkeypatch.setattr(bagging.HeldOut, "run", interrupted)
+    model = regressor(n_estimators=3, n_bags=3)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert hasattr(model, "n_estimators_") == (number > 0)
 
 
 def test_groups_and_rows_that_are_too_few() -> None:

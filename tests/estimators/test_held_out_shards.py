@@ -22,6 +22,7 @@ from polyleaf.estimators import held_out
 from polyleaf.estimators.shard_facts import ShardFacts
 from polyleaf.estimators.shard_training import Progress, fit_shard, train_shard
 from polyleaf.estimators.shards import Asked, prepare_shard
+from polyleaf.params import automatic
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.exchange import ExchangeError
 from polyleaf.peers.gather import MOST_GATHERED_BYTES
@@ -295,6 +296,7 @@ def test_checkpoints_are_those_of_a_plain_fit(
 
 def test_callbacks_see_both_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_out, "AUTO_FEW_ROWS", 0)
+    monkeypatch.setattr(automatic, "AUTO_ROUNDS", 60)  # each round makes a forest of all
 
     class Seen:
         def __init__(self) -> None:

@@ -66,6 +66,8 @@ class Case:
 
     def fit(self, device: str, **params: Any) -> Any:
         common = {"n_estimators": 4, "random_state": 0, "min_samples_leaf": 5, "n_jobs": 1}
+        # Mixtures of outputs are sums in float32, which devices order differently: only where asked for.
+        common |= {"sketch": None, "colsample_bytree": 1.0}
         return self.estimator(device=device, **common | self.params | params).fit(
             self.X, self.y, **self.options
         )
@@ -80,6 +82,8 @@ SOME_LABELS = np.where(np.isnan(SOME_TARGETS), np.nan, LABELS)
 WHOLE = {"sample_weight": np.random.default_rng(7).integers(1, 4, N).astype(float)}
 WEIGHTS = {"sample_weight": np.random.default_rng(8).uniform(0.2, 3, N)}
 CELLS = {"sample_weight": np.random.default_rng(9).uniform(0.2, 3, SCORES.shape)}
+FAR_APART = {"sample_weight": np.where(np.arange(N) % 2 == 0, 1.0, 2.0**-40)}
+WRONG = SCORES + 200.0 * (np.random.default_rng(10).random(SCORES.shape) < 0.002)
 BY_GRADIENT = {"subsample": 0.4, "sampling_method": "gradient_based"}
 SINGLE = {"multi_strategy": "one_output_per_tree"}
 C, R = PolyleafClassifier, PolyleafRegressor
@@ -110,6 +114,15 @@ CASES = {
     "missing labels": Case(C, X, SOME_LABELS, {"hessian": "shared"}),
     "targets of another size": Case(R, X, SCORES * [1e100, 1e-100, 1.0, 1e30, 1e-8]),
     "targets as they are": Case(R, X, SCORES * [1, 10, 100, 1, 1], {"scale_targets": False}),
+    "wrong targets": Case(R, X, WRONG),
+    "wrong targets, all outputs": Case(R, X, WRONG, {"sketch": None, "reg_alpha": 0.5}),
+    "wrong target": Case(R, X, WRONG[:, 0], {"bounded_influence": True}),
+    "wrong targets, weights": Case(R, X, WRONG, {}, WEIGHTS),
+    "wrong targets, sampled": Case(R, X, WRONG, {"subsample": 0.5}),
+    "wrong targets, sampled by gradients": Case(R, X, WRONG, BY_GRADIENT),
+    "wrong targets, one output per tree": Case(R, X, WRONG, SINGLE),
+    "wrong targets, weights far apart": Case(R, X, WRONG, {}, FAR_APART),
+    "wrong targets, unbounded": Case(R, X, WRONG, {"bounded_influence": False}),
     "fixed base score": Case(R, X, SCORES, {"base_score": [0.0, 1.0, 2.0, 3.0, 4.0]}),
     "alpha": Case(R, X, SCORES, {"reg_alpha": 3.0}),
     "alpha, own Hessians": Case(C, X, CLASSES, {"reg_alpha": 0.5, "hessian": "diagonal"}),
@@ -216,7 +229,9 @@ def test_small_trainings(name: str) -> None:
     """Those of the tests of the CPU."""
     case = SMALL_CASES[name]
     fitted = [
-        case.make(n_estimators=5, device=device).fit(SMALL_X, case.y, case.weight)
+        case.make(**{"sketch": None} | case.params | {"n_estimators": 5, "device": device}).fit(
+            SMALL_X, case.y, case.weight
+        )
         for device in ("cuda", "cpu")
     ]
     assert_same_forest(*fitted, gain_tolerance(case.params))
@@ -523,7 +538,7 @@ def test_training_goes_on_on_another_device(name: str, first: str, then: str, tm
 
 def test_cross_validation() -> None:
     results = [
-        cv(R(n_estimators=4, device=device, n_jobs=1), GAPS, SCORES, cv=3, return_models=True)
+        cv(R(n_estimators=4, sketch=None, device=device, n_jobs=1), GAPS, SCORES, cv=3, return_models=True)
         for device in ("cuda", "cpu")
     ]
     np.testing.assert_array_equal(results[0].folds["rmse"], results[1].folds["rmse"])
@@ -535,7 +550,7 @@ def test_a_search_tries_the_same() -> None:
     """Without `space` a GPU draws features by tree, as it cannot by node."""
     space = {"max_depth": (2, 5), "colsample_bytree": (0.5, 1.0), "reg_lambda": (0.1, 10.0, "log")}
     results = [
-        tune(R(n_estimators=4, device=device, n_jobs=1), GAPS, SCORES, n_trials=4, space=space)
+        tune(R(n_estimators=4, sketch=None, device=device, n_jobs=1), GAPS, SCORES, n_trials=4, space=space)
         for device in ("cuda", "cpu")
     ]
     assert [one.params for one in results[0].trials] == [one.params for one in results[1].trials]

@@ -113,6 +113,7 @@ def test_settings_of_a_run_reach_the_growers_by_their_names() -> None:
         "sparse_mode": "unrestricted",
         "hessian": "exact_leaf",
         "histogram_precision": "packed",
+        "bounded_influence": True,
         "n_threads": 3,
     }
     rest = {one.name: None for one in fields(Settings) if one.name not in given}
@@ -226,8 +227,8 @@ BAD_TASKS: dict[str, tuple[dict[str, Any], str]] = {
         },
         "cell_weight: rows",
     ),
-    "no gradients": ({"leaf_gradients": None}, "gradients: those of leaves and of splits are needed"),
-    "none for splits": ({"split_gradients": None}, "gradients: those of leaves and of splits are needed"),
+    "no gradients": ({"leaf_gradients": None}, "gradients: those of leaves are needed"),
+    "none for splits": ({"split_gradients": None}, "gradients: those of splits are needed"),
 }
 
 
@@ -350,7 +351,7 @@ def test_a_task_keeps_its_arrays() -> None:
     junk = [np.full(GRADIENT.shape, 7, np.float32) for _ in range(50)]
     grown = _core.DenseGrower().grow(of_core, settings())
     expected = DenseGrower(MATRIX, settings()).grow(task(GRADIENT, GRADIENT**2))
-    np.testing.assert_array_equal(grown["values"], expected.values)
+    np.testing.assert_array_equal(grown.values, expected.values)
     assert len(junk) == 50
 
 

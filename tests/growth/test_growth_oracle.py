@@ -133,6 +133,14 @@ def test_packed_sums_grow_the_oracles_tree(block: int) -> None:
             assert_same_tree(problem, grow(problem, n_threads=1 + block % 3, precision=precision))
 
 
+@pytest.mark.parametrize("block", range(6))
+def test_trees_of_many_classes_are_the_oracles(block: int) -> None:
+    """Where most outputs are one-sided in a small node, and where they are not."""
+    for seed in range(12 * block, 12 * (block + 1)):
+        problem = random_problem(seed, kind="many_classes")
+        assert_same_tree(problem, grow(problem, n_threads=1 + block % 3))
+
+
 @pytest.mark.parametrize("block", range(8))
 def test_combinations_of_features_grow_the_oracles_tree(block: int) -> None:
     """Also on a part of the rows of a larger table."""

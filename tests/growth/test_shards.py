@@ -1,6 +1,6 @@
 """Rows in several shards give the tree of all rows in one place, bit for bit."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from polyleaf.data.binning import bin_table
 from polyleaf.growth.contract import Destination, LeafGradients, Renewal, SplitGradients, Task
 from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample, RowSample
+from polyleaf.growth.tree import Tree
 from polyleaf.params.constraints import InteractionGroups
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.exchange import ExchangeError
@@ -107,9 +108,10 @@ def assert_same(matrix, task, grow, parts):
 
     results = run_local(len(parts), grown)
     for rows, (tree, destination, _) in zip(parts, results, strict=True):
-        for name, value in vars(expected).items():
+        for one in fields(Tree):
+            value = getattr(expected, one.name)
             if value is not None:
-                np.testing.assert_array_equal(getattr(tree, name), value, err_msg=name, strict=True)
+                np.testing.assert_array_equal(getattr(tree, one.name), value, err_msg=one.name, strict=True)
         np.testing.assert_array_equal(destination.leaf_of_row, leaf_of_row[rows])
         if raw is not None:
             np.testing.assert_array_equal(destination.raw, raw[rows])

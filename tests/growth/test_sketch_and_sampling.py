@@ -490,3 +490,19 @@ def test_what_makes_no_sense_is_refused(settings, message):
     X, y = classes(200)
     with pytest.raises(ValueError, match=message):
         PolyleafClassifier(**settings).fit(X, y)
+
+
+def test_runs_that_advance_together_draw_as_each_would_alone():
+    """What is drawn is remembered for other runs: it hangs on the seed, the round and the sizes alone."""
+    few = {"n_estimators": 40, "colsample_bytree": 0.5, "colsample_bynode": 0.7, "n_jobs": 1}
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(80, 6)), rng.normal(size=(80, 4))
+
+    def trained(seed, n_features):
+        model = PolyleafRegressor(**few, sketch="random_projection", sketch_size=2, random_state=seed)
+        return model.fit(X[:, :n_features], Y).predict(X[:, :n_features]).tobytes()
+
+    wanted = {(seed, n): trained(seed, n) for seed in (0, 1) for n in (4, 6)}
+    assert len(set(wanted.values())) == 4
+    for (seed, n), expected in reversed(wanted.items()):
+        assert trained(seed, n) == expected

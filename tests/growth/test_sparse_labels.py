@@ -166,3 +166,45 @@ def test_explicit_zeros_and_repeated_entries_do_not_matter():
     np.testing.assert_array_equal(
         PolyleafClassifier(**settings).fit(X, untidy).decision_function(X), expected
     )
+
+
+RANKINGS = ["precision@3", "ndcg@5", "psp@3", "top1_accuracy", "accuracy", "f1_macro"]
+
+
+@pytest.mark.parametrize("initial", [False, True])
+def test_scores_of_evaluation_rows_are_those_of_dense_labels(initial):
+    """They are kept as compressed rows, which all metrics take; those of the user get an array."""
+    X, Y = problem(500)
+
+    def own(y, prediction):
+        return float(np.mean((prediction - (y.toarray() if scipy.sparse.issparse(y) else y)) ** 2))
+
+    settings = SETTINGS | {"sparse_leaves": 4, "eval_metric": [*RANKINGS, own], "n_estimators": 6}
+    found = []
+    for form in (np.asarray, scipy.sparse.csr_matrix):
+        evals = {"eval_set": [(X[400:], form(Y[400:]))]}
+        before = None
+        if initial:
+            before = PolyleafClassifier(**settings | {"n_estimators": 3}).fit(X[:400], form(Y[:400]))
+        model = PolyleafClassifier(**settings).fit(X[:400], form(Y[:400]), **evals, init_model=before)
+        found.append(model.evals_result_["validation_0"])
+    dense, sparse = found
+    assert len(dense) == len(RANKINGS) + 1
+    assert len(set(dense["ndcg@5"])) > 1
+    assert sparse == dense
+
+
+def test_scores_of_many_labels_are_not_made_dense_while_training():
+    rng = np.random.default_rng(0)
+    n_rows, n_labels = 3000, 6000  # 144 MB of scores, were they dense
+    X = rng.normal(size=(n_rows, 3))
+    cells = np.repeat(np.arange(n_rows), 2), rng.integers(40, size=2 * n_rows)
+    Y = scipy.sparse.csr_array((np.ones(2 * n_rows), cells), shape=(n_rows, n_labels))
+    Y.data[:] = 1
+    settings = SETTINGS | {"sparse_leaves": 4, "n_estimators": 2, "eval_metric": "precision@1"}
+    tracemalloc.start()
+    model = PolyleafClassifier(**settings).fit(X, Y, eval_set=[(X, Y)])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(model.evals_result_["validation_0"]["precision@1"]) == 2
+    assert peak < 50e6

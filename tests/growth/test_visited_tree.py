@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -321,7 +321,7 @@ def test_rows_of_leaves() -> None:
     assert places.shape == (len(tree.values), 2)
     assert sorted(place for begin, end in places for place in range(begin, end)) == list(range(700))
     np.testing.assert_array_equal(places[:, 1] - places[:, 0], tree.count[tree.left < 0])
-    leaf = leaves_of_all_rows(tree.__dict__, of.matrix)
+    leaf = leaves_of_all_rows({one.name: getattr(tree, one.name) for one in fields(Tree)}, of.matrix)
     for number, (begin, end) in enumerate(places):
         assert set(leaf[seen.places[begin:end]]) == {number}
 

@@ -55,6 +55,7 @@ CORE_ROOMS = (
     "leaves",
     "dense",
     "label_sparse",
+    "label_hashed",
     "predict",
     "explain",
     "bindings",

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cpu_only("the kernels of the CPU")
 
 SMALL = {"n_estimators": 2, "max_depth": 4, "min_samples_leaf": 3, "random_state": 0, "n_jobs": 1}
 # Outputs whose rows take 8, 16, 24 and 32 channels or several tiles, and whole or broken vectors.
-WIDTHS = (1, 2, 3, 5, 7, 8, 10, 14, 15, 16, 17, 23, 31, 32, 40)
+WIDTHS = (1, 2, 3, 4, 5, 7, 8, 10, 14, 15, 16, 17, 23, 31, 32, 40)
 
 
 @pytest.fixture

@@ -428,3 +428,24 @@ def test_metric_that_does_not_suit_is_refused(name, kind):
 def test_same_name_twice_is_refused():
     with pytest.raises(ValueError, match="eval_metric has 'rmse' more than once"):
         make_metrics(["rmse", "rmse"], default="rmse", kind="regression")
+
+
+@pytest.mark.parametrize("name", ["rrmse", "r2", "rmse", "mae"])
+@pytest.mark.parametrize("weights", ["none", "rows", "cells", "an unobserved target"])
+def test_a_measure_of_targets_is_the_metric_of_each_round(name, weights):
+    """What hangs on targets and weights alone is computed once, and nothing else is remembered."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(30, 3)) * [1, 100, 0]  # the last one does not vary
+    weight = {"none": None, "rows": rng.random(30), "cells": rng.random((30, 3))}.get(weights)
+    if weights == "an unobserved target":
+        weight = rng.random((30, 3)) * [1, 0, 1]
+    (metric,) = make_metrics(name, default=name, kind="regression")
+    measure = metric.measure(y, weight)
+    values = set()
+    for _ in range(3):
+        prediction = y + rng.normal(size=y.shape)
+        values.add(measure(prediction))
+        assert measure(prediction) == metric.function(y, prediction, weight)
+    assert len(values) == 3
+    right = metric.measure(y, weight)(y)
+    assert right == (1 if name == "r2" else 0)

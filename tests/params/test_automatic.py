@@ -76,6 +76,7 @@ def test_no_sketch_where_there_can_be_none(given: dict[str, Any]) -> None:
 
 def test_numbers_are_obeyed() -> None:
     given = {"n_estimators": 7, "learning_rate": 0.3, "min_samples_leaf": 11, "colsample_bytree": 0.7}
+    given["bounded_influence"] = False
     used = resolved(REGRESSOR | given | {"sketch": "top_outputs"}, "squared_error", 9, 100, 50)
     assert {name: used[name] for name in given} == given
     assert (used["sketch"], used["sketch_size"]) == ("top_outputs", 5)
@@ -96,6 +97,7 @@ def test_what_was_chosen_is_told_and_saved(tmp_path: Path) -> None:
         "colsample_bytree": AUTO_FEATURES / 9,
         "sketch": "random_projection",
         "sketch_size": 2,
+        "bounded_influence": True,
     }
     model.save_model(tmp_path / "model")
     assert load_model(tmp_path / "model").chosen_params_ == chosen
@@ -108,7 +110,7 @@ def test_every_estimator_tells() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 4))
     classes = PolyleafClassifier().fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
-    assert set(classes.chosen_params_) == {*NAMES[1:], "sketch", "hessian"}
+    assert set(classes.chosen_params_) == {*NAMES[1:], "max_depth", "sketch", "hessian"}
     assert classes.chosen_params_["min_samples_leaf"] == 5
     mixed = PolyleafMixed({"a": "regression", "b": "binary"}, n_estimators=5)
     mixed.fit(X, {"a": X[:, 0], "b": X[:, 1] > 0})

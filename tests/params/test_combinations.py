@@ -114,6 +114,10 @@ REFUSED: dict[str, Callable[[], object]] = {
     "sketch_size, no sketch": regressor(sketch_size=2, sketch=None),
     "sparse leaves, one output per tree": regressor(sparse_leaves=2, multi_strategy="one_output_per_tree"),
     "sparse leaves, fewer outputs": regressor(sparse_leaves=4),
+    "bounded influence, other objectives": regressor(bounded_influence=True, objective="huber"),
+    "bounded influence, cell weights": lambda: PolyleafRegressor(**SMALL, bounded_influence=True).fit(
+        X, np.where(np.arange(3) == np.arange(60)[:, None] % 5, np.nan, TARGETS)
+    ),
     "output_weight, one output per tree": regressor(
         output_weight=[1, 1, 1], multi_strategy="one_output_per_tree"
     ),
@@ -139,6 +143,13 @@ REFUSED: dict[str, Callable[[], object]] = {
     "categories, sparse X": lambda: PolyleafRegressor(categorical_features=[0]).fit(
         scipy.sparse.csr_array(X), TARGETS
     ),
+    "label_space, no labels": classifier(CLASSES, label_space="hashed"),
+    "label_space, sketch": sparse_labels(label_space="hashed", sketch="top_outputs", sparse_leaves=None),
+    "label_space, no sketch": sparse_labels(label_space="hashed", sketch=None),
+    "label_space, cell weights": lambda: PolyleafClassifier(label_space="hashed").fit(
+        X, LABELS, np.ones((60, 3))
+    ),
+    "label_space, metric": sparse_labels(label_space="hashed", eval_metric="auc"),
     "sparse labels, objective": sparse_labels(objective=None),
     "sparse labels, base score": sparse_labels(base_score=0.5),
     "sparse labels, first score": lambda: PolyleafClassifier(**SMALL, **CLIPPED).fit(

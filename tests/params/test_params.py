@@ -138,6 +138,12 @@ def test_bad_scale_targets(value):
         validate_params({"scale_targets": value}, "regressor")
 
 
+@pytest.mark.parametrize("value", [1, None, "yes", np.array(True)])
+def test_bad_bounded_influence(value):
+    with pytest.raises(TypeError, match='bounded_influence must be bool or "auto"'):
+        validate_params({"bounded_influence": value}, "regressor")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("name", "value"),

@@ -1,11 +1,14 @@
 """A table taken apart into arrays and put together again is the same; forged parts are refused."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
 from growing import settings, task
 from polyleaf import _core
 from polyleaf.growth.core_task import core_task
+from polyleaf.growth.tree import Tree
 
 pytestmark = pytest.mark.cpu_only("the bins of the core")
 
@@ -37,7 +40,7 @@ def grown(matrix):
     tree = _core.DenseGrower().grow(
         core_task(matrix, task(gradient)), settings(max_depth=5, min_samples_leaf=2)
     )
-    return {name: np.asarray(values) for name, values in tree.items()}
+    return {one.name: np.asarray(getattr(tree, one.name)) for one in fields(Tree)}
 
 
 @pytest.mark.parametrize("max_bins", [None, 16])

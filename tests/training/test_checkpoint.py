@@ -294,6 +294,7 @@ OTHER_PARAMETERS = {
     "reg_lambda": 2.0,
     "random_state": 4,
     "scale_targets": False,
+    "bounded_influence": False,
     "early_stopping_rounds": 3,
     "eval_metric": "r2",
     "sketch": None,

@@ -28,6 +28,7 @@ CLASSES = Y.argmax(axis=1)
 LABELS = (Y > 0.5).astype(int)
 GAPS = np.where((RNG.random(Y.shape) < 0.2) & (np.arange(3) != np.arange(N)[:, np.newaxis] % 3), np.nan, Y)
 WEIGHT = RNG.integers(1, 5, N).astype(float)
+WRONG = Y + 300.0 * (np.arange(N) % 97 == 5)[:, None]
 
 
 def part_of(data, rows, peers):
@@ -67,6 +68,8 @@ CASES = {
     "poisson": (PolyleafRegressor(objective="poisson"), np.abs(Y).round(), None),
     "gamma": (PolyleafRegressor(objective="gamma"), np.abs(Y) + 0.1, WEIGHT),
     "tweedie": (PolyleafRegressor(objective="tweedie"), np.abs(Y).round(), None),
+    "wrong targets": (PolyleafRegressor(sketch="random_projection", sketch_size=2), WRONG, None),
+    "wrong targets and weights": (PolyleafRegressor(), WRONG, WEIGHT),
     "unscaled": (PolyleafRegressor(scale_targets=False), Y * 1e-30, None),
     "classes": (PolyleafClassifier(eval_metric=["accuracy", "log_loss"]), CLASSES, None),
     "areas": (PolyleafClassifier(eval_metric=["auc", "f1_macro", "average_precision"]), CLASSES, WEIGHT),
@@ -102,7 +105,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", ["projection", "projection of classes", "projection of gaps"])
+@pytest.mark.parametrize(
+    "name", ["projection", "projection of classes", "projection of gaps", "wrong targets"]
+)
 def test_a_shard_may_do_without_stored_gradients(name, monkeypatch):
     """Whatever the others do: each has its own memory."""
 

@@ -144,17 +144,8 @@ def mean_of_columns(
 
 
 def _mean(values: Array, weight: FloatArray | None) -> FloatArray:
-    size = _power_of_two(largest(np.abs(values)))
-    shares = values / size
-    if weight is None:
-        mean = column_sums(shares) / row_count(values)
-    else:
-        weight = weight / _power_of_two(largest(weight, axis=None))
-        whole = column_sums(weight)
-        mean = column_sums(shares, weight) / np.where(whole > 0, whole, 1.0)
-    return np.asarray(mean.reshape(np.shape(size)) * size, dtype=np.float64)
-
-
-def _power_of_two(largest: Array) -> FloatArray:
-    """Return powers of two near these numbers; a division by them changes no digit."""
-    return np.asarray(np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000)))
+    matrix = np.ascontiguousarray(_as_columns(values), dtype=np.float64)
+    if weight is not None:
+        weight = np.ascontiguousarray(_as_columns(weight), dtype=np.float64)
+    means: FloatArray = _core.column_means(matrix, weight, current_peers())
+    return means.reshape(values.shape[1:])

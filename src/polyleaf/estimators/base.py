@@ -30,7 +30,13 @@ from polyleaf.estimators.dependence import Depending
 from polyleaf.estimators.explaining import Explaining
 from polyleaf.estimators.fit import fit_of, train_on
 from polyleaf.estimators.inspecting import Inspecting
-from polyleaf.estimators.prediction import TableToPredict, observed, predicted_by_gpu, read_features
+from polyleaf.estimators.prediction import (
+    TableToPredict,
+    check_room,
+    observed,
+    predicted_by_gpu,
+    read_features,
+)
 from polyleaf.estimators.problem import Problem, read_problem, training_rows
 from polyleaf.estimators.reporting import Reporting
 from polyleaf.estimators.spread import Spread
@@ -459,9 +465,9 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
         Integer(1, self.n_estimators_).check("n_rounds", n_rounds)
         return int(n_rounds)
 
-    def _raw(self, X: object, n_rounds: int | None) -> FloatArray:
-        """Return the raw scores."""
-        return self._scored(X, n_rounds, None)
+    def _raw(self, X: object, n_rounds: int | None, beside: int = 0) -> FloatArray:
+        """Return the raw scores; there is to be room for some bytes a cell beside them."""
+        return self._scored(X, n_rounds, None, beside)
 
     def _staged_raw(self, X: object, n_rounds: int | None) -> Iterator[FloatArray]:
         """Return an iterator over the raw scores after each round."""
@@ -470,6 +476,7 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
         self._check_is_fitted()
         self._check_one_model()
         table, rounds, threads = self._ready(X, n_rounds)
+        check_room(table.shape[0], self._forest.n_outputs, 16)
         return self._forest.staged_raw(on_host(table), n_rounds=rounds, n_threads=threads)
 
     def _predicted(self, X: object, n_rounds: int | None) -> FloatArray:
@@ -477,7 +484,9 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
         self._check_is_fitted()
         # Building the loss takes longer than predicting a row.
         is_raw = link_of(self._loss_name, self._coding.kind) == "identity"
-        return self._scored(X, n_rounds, None if is_raw else self._link())
+        # What is no probability yet becomes one in another array.
+        beside = 0 if self._coding.kind == "regression" else 8
+        return self._scored(X, n_rounds, None if is_raw else self._link(), beside)
 
     def _check_out(self, out: object, **asked: object) -> None:
         """Raise unless this is a fitted model, and what is asked for goes with writing a file."""
@@ -495,12 +504,13 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
         """Return a loss whose `predict` is that of the fitted one; parameters may have been set since."""
         return make_link(self._loss_name, self._coding)
 
-    def _scored(self, X: object, n_rounds: int | None, link: Loss | None) -> FloatArray:
-        """Return what `link` makes of the raw scores; None: these themselves."""
+    def _scored(self, X: object, n_rounds: int | None, link: Loss | None, beside: int = 0) -> FloatArray:
+        """Return what `link` makes of the raw scores, which takes as much room; None: these themselves."""
         table, rounds, threads = self._ready(X, n_rounds)
         if self._uses_gpu(table):
             assert not isinstance(table, BinnedRows)
             return predicted_by_gpu(self._forest, table, rounds, threads, link)
+        check_room(table.shape[0], self._forest.n_outputs, 8 + (beside if link is None else 8))
         raw = self._forest.predict_raw(table, n_rounds=rounds, n_threads=threads)
         return raw if link is None else link.predict(raw, threads)
 

@@ -19,7 +19,7 @@ from polyleaf.data.target_frames import TargetInput
 from polyleaf.data.targets import TargetCoding
 from polyleaf.data.weights import ClassWeight
 from polyleaf.estimators.base import BasePolyleaf
-from polyleaf.estimators.prediction import decided, probabilities, raw_blocks, read_observed
+from polyleaf.estimators.prediction import decided, middle_of, probabilities, raw_blocks, read_observed
 from polyleaf.estimators.targets import ClassTargets, EvalMetric, Objective
 from polyleaf.metrics import make_metrics
 from polyleaf.metrics.ranking import best_columns
@@ -83,7 +83,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self,
         n_estimators: int | str = "auto",
         learning_rate: float | str = "auto",
-        max_depth: int | None = 6,
+        max_depth: int | str | None = "auto",
         max_leaves: int | None = None,
         min_samples_leaf: int | str = "auto",
         max_bins: int | None = 255,
@@ -103,6 +103,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         sparse_mode: str = "restricted",
         sketch: str | None = "auto",
         sketch_size: int | None = None,
+        label_space: str | None = None,
         hessian: str = "auto",
         softmax_curvature: str = "p(1-p)",
         class_weight: ClassWeight = None,
@@ -147,6 +148,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         self.sparse_mode = sparse_mode
         self.sketch = sketch
         self.sketch_size = sketch_size
+        self.label_space = label_space
         self.hessian = hessian
         self.softmax_curvature = softmax_curvature
         self.class_weight = class_weight
@@ -226,6 +228,8 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, top_k), csr_array, or data frame
             None with `out`. No dense array of rows x labels is made for the third and the fourth.
         """
+        if sparse is not None:
+            Boolean().check("sparse", sparse)
         if out is not None or source_kind(X) is not None:
             self._check_out(out, as_frame=as_frame, sparse=sparse)
             whole = partial(
@@ -246,9 +250,7 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
             Integer(1, self._coding_of_fit().width).check("top_k", top_k)
             if sparse:
                 raise refused(Situation(asked=frozenset({"sparse", "top_k"})))
-            binary = self._coding.kind == "binary"  # one score: that of the second class
-            scores = (np.hstack([-raw, raw]) if binary else raw for raw in self._raw_blocks(X, n_rounds))
-            best: Array = np.concatenate([best_columns(one, int(top_k)) for one in scores])
+            best = self._best(X, int(top_k), n_rounds)
             if as_labels:
                 best = self._labels()[best]
             if make_frame is None:
@@ -257,12 +259,15 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         if sparse is None:
             sparse = self._coding_of_fit().sparse and make_frame is None
         if not sparse:
-            prediction = self._decided(self._raw(X, n_rounds))
+            beside = 9 if self._coding.kind == "multilabel" else 0  # a comparison, and the labels
+            prediction = self._decided(self._raw(X, n_rounds, beside))
             if make_frame is None:
                 return prediction
             return make_frame(prediction, self._coding.columns_of_predictions())
         asked = frozenset({"sparse"} if make_frame is None else {"sparse", "as_frame"})
         check(Situation(kind=self._coding.kind, asked=asked))
+        if self._forest.scores_are_sparse:
+            return self._forest.outputs_above(*self._table_to_rank(X, middle_of(self._loss_name), n_rounds))
         blocks = [scipy.sparse.csr_array(self._decided(raw)) for raw in self._raw_blocks(X, n_rounds)]
         return scipy.sparse.csr_array(scipy.sparse.vstack(blocks, format="csr"))
 
@@ -361,6 +366,19 @@ class PolyleafClassifier(ClassifierMixin, BasePolyleaf):  # type: ignore[misc]
         """Return the classes, or what the labels are called."""
         named = self._coding.kind == "multilabel" and self._coding.names is not None
         return self.target_names_ if named else self.classes_
+
+    def _best(self, X: Any, k: int, n_rounds: int | None) -> Array:
+        """Return the columns with the k largest scores of each row, best first."""
+        if self._forest.scores_are_sparse:
+            return self._forest.best_outputs(*self._table_to_rank(X, k, n_rounds)).astype(np.intp)
+        binary = self._coding.kind == "binary"  # one score: that of the second class
+        scores = (np.hstack([-raw, raw]) if binary else raw for raw in self._raw_blocks(X, n_rounds))
+        return np.concatenate([best_columns(one, k) for one in scores])
+
+    def _table_to_rank(self, X: Any, by: Any, n_rounds: int | None) -> tuple[Any, Any, int, int]:
+        """Return what ranks the outputs of sparse scores: a table on the host, what by, rounds, threads."""
+        table, rounds, n_threads = self._ready(X, n_rounds)
+        return on_host(table), by, rounds, n_threads
 
     def _raw_blocks(self, X: Any, n_rounds: int | None) -> Iterator[FloatArray]:
         """Return the raw scores of some rows at a time."""

@@ -132,7 +132,7 @@ def train_on(
     if fit.stopping is not None:
         numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
         if fit.n_bags > 1:
-            return train_bags(problem, fit.n_bags, fit.callbacks, numbers)
+            return train_bags(problem, fit.n_bags, fit.stopping.refit, fit.callbacks, numbers)
         return train_held_out(problem, fit.stopping, fit.callbacks, numbers, start, save)
     return train(
         problem.data,

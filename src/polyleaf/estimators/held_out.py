@@ -260,7 +260,7 @@ def train_held_out(
     held_out = held_out_of(problem, stopping, groups)
     runs, refit = runs_to_watch(held_out, stopping, initial)
     if refit is None:
-        found = watched(problem, runs, callbacks, save)
+        found = watched(problem, runs, callbacks, save, refits=stopping.refit)
         if found.error is not None or not stopping.refit:
             return found
         refit = Refit(found.best_iteration + 1, found.evals_result)
@@ -315,6 +315,7 @@ def watched(
     callbacks: Sequence[Any],
     save: Save | None = None,
     done: RoundsDone | None = None,
+    refits: bool = False,
 ) -> TrainingResult:
     """Train on all but held-out rows until these ask for no more; of several runs, return the first.
 
@@ -330,6 +331,8 @@ def watched(
         Writes a checkpoint of a single run; None: there are none.
     done : list or None
         Gets the trees of each round to come: those of all runs, one after the other.
+    refits : bool
+        Whether all rows are trained on next, and nobody asks for the forest unless something ends this.
     """
     together = Folds(lambda: runs, HELD_OUT, problem.metrics, done)
     only = runs[0] if len(runs) == 1 else None
@@ -348,7 +351,10 @@ def watched(
         save=None if only is None or save is None else lambda path, state: save(path, result(state), None),
     )
     state.maker = runs[0].maker
-    return result(state, boost(together, state, watching(callbacks, len(runs))))
+    error = boost(together, state, watching(callbacks, len(runs)))
+    if refits and error is None:
+        return TrainingResult(runs[0].maker.forest_of([]), together.history, state.best_round)
+    return result(state, error)
 
 
 def watching(callbacks: Sequence[Any], n_runs: int) -> list[Any]:

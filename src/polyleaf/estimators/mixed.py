@@ -105,6 +105,7 @@ class PolyleafMixed(BasePolyleaf):
         sketch_size: int | None = None,
         softmax_curvature: str = "p(1-p)",
         scale_targets: bool = True,
+        bounded_influence: bool | str = "auto",
         loss_weight: Mapping[str, float] | None = None,
         class_weight: GroupClassWeight = None,
         output_weight: Sequence[float] | FloatArray | None = None,
@@ -150,6 +151,7 @@ class PolyleafMixed(BasePolyleaf):
         self.sketch_size = sketch_size
         self.softmax_curvature = softmax_curvature
         self.scale_targets = scale_targets
+        self.bounded_influence = bounded_influence
         self.loss_weight = loss_weight
         self.class_weight = class_weight
         self.output_weight = output_weight

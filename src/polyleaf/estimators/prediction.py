@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse
 
+from polyleaf.data import memory
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.category_values import Categories, category_codes
 from polyleaf.data.device_arrays import array_module, is_device_array, looked_up, on_host
@@ -26,6 +27,8 @@ TableToPredict: TypeAlias = "Array | SparseTable | BinnedRows"
 
 # Raw scores computed together where not all of them are kept.
 _BLOCK_CELLS = 1 << 19
+# Bytes of scores from which on it is asked whether there is room for them.
+_LEAST_TO_ASK = 1 << 28
 
 
 def read_features(
@@ -56,6 +59,23 @@ def predicted_by_gpu(
     return predictions
 
 
+def check_room(n_rows: int, n_outputs: int, bytes_a_cell: int) -> None:
+    """Raise MemoryError where the machine does not have the room for all scores of some rows.
+
+    `bytes_a_cell` is what the scores take, 8, and what is made of them while they are there.
+    """
+    size = bytes_a_cell * n_rows * n_outputs
+    if size < _LEAST_TO_ASK:  # asking takes longer than predicting a row
+        return
+    free = memory.available()
+    if free is not None and size > free:
+        raise MemoryError(
+            f"scores of {n_rows:,} rows and {n_outputs:,} outputs take {memory.in_words(size)}, and "
+            f"{memory.in_words(free)} are available: ask for some rows at a time, or, of classes and labels, "
+            "for the best few with predict(X, top_k=...)."
+        )
+
+
 def raw_blocks(forest: Forest, table: TableToPredict, n_rounds: int, n_threads: int) -> Iterator[FloatArray]:
     """Yield the raw scores of some rows at a time, once where there is no row."""
     table = scipy.sparse.csr_array(table) if scipy.sparse.issparse(table) else on_host(table)
@@ -72,12 +92,16 @@ def raw_blocks(forest: Forest, table: TableToPredict, n_rounds: int, n_threads: 
 # --- what scores say about the targets ---------------------------------------------------------------------
 
 
+def middle_of(loss: str) -> float:
+    """Return the score above which a label is predicted."""
+    # Without a link, scores are on the scale of the labels themselves.
+    return 0.5 if link_of(loss, "multilabel") == "identity" else 0.0
+
+
 def decided(coding: TargetCoding, loss: str, raw: FloatArray) -> Array:
     """Return the class of each row, or its labels as 0 and 1, by the raw scores."""
     if coding.kind == "multilabel":
-        # Without a link, scores are on the scale of the labels themselves.
-        middle = 0.5 if link_of(loss, "multilabel") == "identity" else 0.0
-        return (raw > middle).astype(np.int64)
+        return (raw > middle_of(loss)).astype(np.int64)
     codes = (raw[:, 0] > 0).astype(np.intp) if coding.kind == "binary" else raw.argmax(axis=1)
     if is_device_array(codes):
         return looked_up(coding.decode(np.arange(coding.width)), codes)

@@ -235,6 +235,7 @@ class Problem:
         reader, data = self.reader.with_params(params), self.data
         shards = data.shard is not None
         loss, settings = _settled(params, reader, self.coding, self.settings.seed, data.X, data.y, shards)
+        settings = _with_weights(settings, params, data)
         metrics = reader.targets.make_metrics(self.coding, loss, data, holds_out=self.holds_out)
         return replace(self, params=params, reader=reader, loss=loss, metrics=metrics, settings=settings)
 
@@ -302,6 +303,7 @@ def read_problem(
     with rows.names.used():
         data = Dataset(given.name, rows.X, codes, Weights.of(loss.output_weights(weight)), shard)
         loss.check_targets(data.y, data.weights.whole(), coding.words(given.y_name), training=True)
+    settings = _with_weights(settings, params, data)
     if isinstance(given.X, BinnedTable):
         check_weights_of_cuts(given.X, data.weights.row, rows.kept)
     metrics = targets.make_metrics(coding, loss, data, holds_out=holds_out)
@@ -360,6 +362,14 @@ def _settled(
     targets.check_signs(settings.monotone, loss)
     _check_signs_of_categories(settings.monotone, features, params)
     return loss, settings
+
+
+def _with_weights(settings: Settings, params: dict[str, Any], data: Dataset) -> Settings:
+    """Return the settings as they go with the weights of the rows."""
+    if data.weights.cell is None:
+        return settings
+    check(Situation(params, cell_weights=True))
+    return replace(settings, bounded_influence=False)
 
 
 def _coding(targets: Targets, target: TargetInput, rows: Rows, start: Start | None) -> TargetCoding:

@@ -90,6 +90,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         sketch: str | None = "auto",
         sketch_size: int | None = None,
         scale_targets: bool = True,
+        bounded_influence: bool | str = "auto",
         output_weight: Sequence[float] | FloatArray | None = None,
         monotone_constraints: MonotoneConstraints | None = None,
         interaction_constraints: InteractionConstraints | None = None,
@@ -135,6 +136,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         self.sketch = sketch
         self.sketch_size = sketch_size
         self.scale_targets = scale_targets
+        self.bounded_influence = bounded_influence
         self.output_weight = output_weight
         self.monotone_constraints = monotone_constraints
         self.interaction_constraints = interaction_constraints

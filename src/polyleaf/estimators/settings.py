@@ -46,6 +46,7 @@ def make_settings(
 
     made = {
         **resolved(params, loss_name, n_outputs, n_rows, features.count),
+        "label_space": params.get("label_space"),
         "scale_targets": params.get("scale_targets", False),
         "output_weight": arranged(output_weight_vector(params["output_weight"], n_outputs)),
         "base_score": arranged(base_score_vector(params["base_score"], n_outputs)),

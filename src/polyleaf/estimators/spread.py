@@ -8,6 +8,7 @@ import numpy as np
 
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
+from polyleaf.estimators.prediction import check_room
 from polyleaf.model.bags import Bag, members
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
@@ -52,6 +53,7 @@ class Spread:
         check(Situation(asked=frozenset({"spread"}), bags=bool(self._bags)))
         table, _, threads = self._ready(X, None)
         table, n_members = on_host(table), len(self._bags)
+        check_room(table.shape[0], self._forest.n_outputs, 8 * (n_members + 2))
         predictions = []
         for forest, base in members(self._forest, self._bags):
             added = forest.predict_raw(table, n_threads=threads) - self._forest.base_score

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import scipy.sparse
 
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.eval_sets import EvalInput
@@ -20,8 +23,10 @@ from polyleaf.data.targets import (
 from polyleaf.data.weights import check_cell_weights, set_unobserved_aside, weights_by_name
 from polyleaf.losses import Loss, LossDetails, make_loss
 from polyleaf.metrics import KnownTargets, Metric, make_metrics
+from polyleaf.params.combinations import check
 from polyleaf.params.constraints import SignMatrix
 from polyleaf.params.objectives import default_objective
+from polyleaf.params.situation import Situation
 
 Objective = Callable[[Array, FloatArray], tuple[Array, Array]]
 EvalMetric = str | Callable[..., float]
@@ -85,11 +90,15 @@ class Targets(ABC):
         """Return the loss of a coded y."""
         objective = self._params["objective"]
         return make_loss(
-            default_objective(coding.kind) if objective is None else objective,
+            self._usual_objective(coding) if objective is None else objective,
             n_outputs=coding.n_outputs,
             kind=coding.kind,
             parameters=self._params,
         )
+
+    def _usual_objective(self, coding: TargetCoding) -> str:
+        """Return what None stands for."""
+        return default_objective(coding.kind)
 
     def check_signs(self, signs: SignMatrix | None, loss: Loss) -> None:
         """Raise ValueError for monotone constraints, features x outputs, on outputs without an order."""
@@ -152,8 +161,25 @@ class ClassTargets(Targets):
 
     def read(self, y: object, n_rows: int, name: str, *, warn: bool) -> Array:
         """Return y as labels of one type, or as a matrix of 0 and 1."""
+        self._sparse = scipy.sparse.issparse(y)
         return read_labels(y, n_rows, name, self._columns, warn=warn)
+
+    def weighed(
+        self, y: Any, weight: object, name: str, columns: Sequence[Any] | None
+    ) -> tuple[Any, FloatArray | None]:
+        """Return y and the weights; with a label space, labels in compressed rows."""
+        y, weights = super().weighed(y, weight, name, columns)
+        if self._params["label_space"] is None or y.ndim == 1 or scipy.sparse.issparse(y):
+            return y, weights
+        check(Situation(self._params, cell_weights=weights is not None and weights.ndim == 2))
+        return scipy.sparse.csr_array(y), weights
 
     def learn_coding(self, y: Array) -> TargetCoding:
         """Return the classes, or how many labels there are."""
-        return classification_coding(y, softmax=self._params["objective"] == "cross_entropy")
+        coding = classification_coding(y, softmax=self._params["objective"] == "cross_entropy")
+        return replace(coding, sparse=self._sparse)
+
+    def _usual_objective(self, coding: TargetCoding) -> str:
+        if self._params["label_space"] is not None and coding.kind == "multilabel":
+            return "clipped_squared_error"
+        return super()._usual_objective(coding)

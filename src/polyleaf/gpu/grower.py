@@ -60,6 +60,7 @@ class GpuGrower:
         self._levels: tuple[Layout, LevelGrower] | None = None
         self._weight: tuple[FloatArray | None, Any] = (None, None)
         self._weight_grid = cupy().asarray(constant_grids(1.0, matrix.n_rows, 1))
+        self._least_weight = 1.0  # of a row
         self._plain_sums = False  # of leaves, where weights differ too much (quantize/bounds.hpp)
 
     def grow(self, task: Task) -> Tree:
@@ -93,7 +94,13 @@ class GpuGrower:
         if sample.weight is not None:
             leaves = leaves.of_all_rows()
         filled = self._filler.fill(
-            leaves, rows, gradients, task.learning_rate, self._leaf_grids(grids), plain=self._plain_sums
+            leaves,
+            rows,
+            gradients,
+            task.learning_rate,
+            self._leaf_grids(grids),
+            plain=self._plain_sums,
+            least_weight=self._least_weight,
         )
         outside = sample.rows is not None and sample.weight is None  # rows that no leaf holds yet
         if raw is not None and not outside:
@@ -120,6 +127,7 @@ class GpuGrower:
         if self._weight[0] is not weight:
             self._weight = (weight, None if weight is None else cupy().asarray(weight))
             largest = 1.0 if weight is None else float(weight.max())
+            self._least_weight = 1.0 if weight is None else float(weight[weight > 0].min())
             self._plain_sums = weight is not None and _core.span_widely(weight)
             grid = constant_grids(largest, self._matrix.n_rows, 1)
             self._weight_grid = cupy().asarray(0 * grid if self._plain_sums else grid)
@@ -136,7 +144,8 @@ class GpuGrower:
     def _leaf_grids(self, grids: Any) -> Record:
         """Return the grids of the sums of leaves; those that round nothing away where sums are plain."""
         used = cupy().zeros_like(grids) if self._plain_sums else grids
-        hessian = used[1] if len(used) > 1 else None
+        # Without Hessians: of the gradients' magnitudes.
+        hessian = used[1] if len(used) > 1 else used[0]
         return Record("LeafGrids", gradient=used[0], hessian=hessian, weight=self._weight_grid)
 
     def _level_grower(self, layout: Layout, n_outputs: int) -> LevelGrower:

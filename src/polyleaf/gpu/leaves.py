@@ -120,6 +120,7 @@ class LeafFiller:
         grids: Record,
         *,
         plain: bool,
+        least_weight: float,
     ) -> Filled:
         """Return values of the leaves and the sums they are made of.
 
@@ -137,25 +138,34 @@ class LeafFiller:
             Of the sums.
         plain : bool
             Whether these round nothing away: rows are then added one after the other.
+        least_weight : float
+            Of any row.
         """
-        cp = cupy()
         d = rows.gradient.shape[1]
         width = min(128, blocks(d, 32) * 32)
-        threads = width if plain else _TEAMS * width
-        sums = cp.empty((leaves.n_chunks, 2, 2 * d + 1))
-        launch(
-            kernel("leaves.cuh", "sum_leaves"),
-            (leaves.n_chunks, blocks(d, width)),
-            threads,
-            leaves.chunks,
-            leaves.rows,
-            rows.record,
-            _core.TERMS[gradients.hessian_rule],
-            width,
-            grids,
-            sums,
-            shared=0 if plain else threads * _SUMS_BYTES,
-        )
+        bounded = self._settings.bounded_influence and not gradients.has_own_hessian
+        term = "abs(p-y)" if bounded else gradients.hessian_rule  # magnitudes, for their limits
+
+        def sums_within(limits: Any) -> Any:
+            threads = width if plain else _TEAMS * width
+            sums = cupy().empty((leaves.n_chunks, 2, 2 * d + 1))
+            launch(
+                kernel("leaves.cuh", "sum_leaves"),
+                (leaves.n_chunks, blocks(d, width)),
+                threads,
+                leaves.chunks,
+                leaves.rows,
+                rows.record,
+                _core.TERMS[term],
+                width,
+                grids,
+                limits,
+                sums,
+                shared=0 if plain else threads * _SUMS_BYTES,
+            )
+            return sums
+
+        sums = sums_within(None)
         filled = Filled(leaves.n_leaves, d)
         reg_alpha = self._settings.reg_alpha
         rules = Record(
@@ -176,7 +186,53 @@ class LeafFiller:
             filled.values,
             filled.totals,
         )
+        if bounded:
+            limits = self._limits(leaves, rows, filled.totals, width, least_weight)
+            launch(
+                kernel("leaves.cuh", "value_bounded_leaves"),
+                (blocks(d, width),),
+                width,
+                leaves.first_chunk,
+                leaves.n_leaves,
+                sums_within(limits),
+                filled.totals,
+                limits,
+                d,
+                rules,
+                filled.values,
+            )
         return filled
+
+    def _limits(
+        self, leaves: Leaves, rows: WeightedRows, totals: Any, width: int, least_weight: float
+    ) -> Any:
+        """Return what a row may say in each leaf, of shape (leaves, outputs); see rules/influence.hpp."""
+        cp, d = cupy(), rows.gradient.shape[1]
+        largest, limits = cp.empty((leaves.n_chunks, d)), cp.empty((leaves.n_leaves, d))
+        launch(
+            kernel("leaves.cuh", "largest_in_leaves"),
+            (leaves.n_chunks, blocks(d, width)),
+            _TEAMS * width,
+            leaves.chunks,
+            leaves.rows,
+            rows.record,
+            width,
+            largest,
+            shared=_TEAMS * width * 8,
+        )
+        launch(
+            kernel("leaves.cuh", "limit_leaves"),
+            (blocks(d, width),),
+            width,
+            leaves.first_chunk,
+            leaves.n_leaves,
+            least_weight,
+            totals,
+            largest,
+            d,
+            limits,
+        )
+        return limits
 
 
 class Filled:

@@ -157,8 +157,10 @@ class Shape:
         n, d, k = self.n_rows, self.n_outputs, self.layout.n_outputs
         payload = n * self.layout.n_channels * 4
         rows = n * (3 * 4 + 2 * 4 + 12)  # numbers, positions; curvature
-        sums = (n // LEAF_CHUNK + self.most_leaves) * (2 * d + 1) * 16 + n // COLUMN_CHUNK * (d + 2 * k) * 28
-        leaves = self.most_leaves * (d * 4 + (2 * d + 1) * 8) + self.most_nodes * 64
+        # Twice: all that rows say, and what is within limits.
+        sums = (n // LEAF_CHUNK + self.most_leaves) * (2 * (2 * d + 1) * 16 + d * 8)
+        sums += n // COLUMN_CHUNK * (d + 2 * k) * 28
+        leaves = self.most_leaves * (d * (4 + 8) + (2 * d + 1) * 8) + self.most_nodes * 64
         return payload + rows + sums + leaves
 
 

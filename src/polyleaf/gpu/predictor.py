@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from polyleaf.gpu.structs import Record, constant, struct_type, table_record
 from polyleaf.gpu.transfer import through_device
 from polyleaf.losses import Loss
 from polyleaf.model.forest import Forest
+from polyleaf.model.scores import Trees
 
 _THREADS = 256
 _MANY_ROWS = 4096  # enough for one thread to take all trees of a row
@@ -287,3 +289,7 @@ class GpuScores:
         begin = number * forest.trees_per_round
         _packed(forest).add(self._table, begin, begin + forest.trees_per_round, self._scores)
         return np.asarray(self._scores.get())
+
+    def add_grown(self, trees: Trees, forest: Callable[[], Forest]) -> FloatArray:
+        """Add trees that were just grown."""
+        return self.add_round(forest(), 0)

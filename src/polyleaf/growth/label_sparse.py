@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from polyleaf import _core
 from polyleaf.growth.contract import Destination, Task
 from polyleaf.growth.core_task import core_task
 from polyleaf.growth.tree import Tree
+
+if TYPE_CHECKING:
+    # SciPy's classes take parameters in newer versions only.
+    CsrArray = scipy.sparse.csr_array[Any, tuple[int, int]]
 
 
 class SparseLabels:
@@ -26,6 +31,12 @@ class SparseLabels:
 
     def __init__(self, row_begin: npt.NDArray[Any], label: npt.NDArray[Any], n_outputs: int) -> None:
         self.core = _core.SparseLabels(row_begin.astype(np.int64), label.astype(np.int32), n_outputs)
+        self._n_outputs = n_outputs
+
+    @classmethod
+    def of_rows(cls, n_rows: int, n_outputs: int) -> SparseLabels:
+        """Return rows that have no label, and no score yet."""
+        return cls(np.zeros(n_rows + 1, dtype=np.int64), np.empty(0, dtype=np.int32), n_outputs)
 
     def add(
         self,
@@ -49,6 +60,12 @@ class SparseLabels:
             Number of threads.
         """
         self.core.add(value_begin, values, value_output, width, n_threads)
+
+    def scores(self) -> CsrArray:
+        """Return the scores that are not 0."""
+        row_begin, output, score = self.core.scores()
+        shape = (len(row_begin) - 1, self._n_outputs)
+        return scipy.sparse.csr_array((score, output, row_begin), shape=shape)
 
 
 class LabelScorePass:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from polyleaf.peers.shard import Shard
 # A row without a gradient is still drawn now and then: its Hessian counts. This share of the mean norm is
 # added to all norms (in squares).
 _NORM_FLOOR = 0.1
+# Rounds whose features are remembered: runs that advance together draw the same ones.
+_ROUNDS_REMEMBERED = 16
 
 
 @dataclass(frozen=True)
@@ -128,15 +131,32 @@ class Sampler:
         """Return the features of round `number`."""
         mask = None
         if self.bytree < 1:
-            size = max(1, round(self.bytree * self.n_features))
-            mask = np.zeros(self.n_features, dtype=np.uint8)
-            mask[self._generator(number, 1).choice(self.n_features, size, replace=False)] = 1
-        drawn = self.bylevel < 1 or self.bynode < 1
-        key = int(self._generator(number, 3).integers(2**63)) if drawn else 0
+            mask = _drawn_features(self.seed, number, self.n_features, self.bytree)
+        key = _drawn_key(self.seed, number) if self.bylevel < 1 or self.bynode < 1 else 0
         return FeatureSample(mask, self.bylevel, self.bynode, key, self.groups)
 
     def _generator(self, number: int, purpose: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, number, purpose])
+        return _generator(self.seed, number, purpose)
+
+
+def _generator(seed: int, number: int, purpose: int) -> np.random.Generator:
+    return np.random.default_rng([seed, number, purpose])
+
+
+@lru_cache(maxsize=_ROUNDS_REMEMBERED)
+def _drawn_features(seed: int, number: int, n_features: int, share: float) -> npt.NDArray[np.uint8]:
+    """Return 1 for each feature of round `number`, 0 for the others; nobody may change it."""
+    size = max(1, round(share * n_features))
+    mask = np.zeros(n_features, dtype=np.uint8)
+    mask[_generator(seed, number, 1).choice(n_features, size, replace=False)] = 1
+    mask.flags.writeable = False
+    return mask
+
+
+@lru_cache(maxsize=_ROUNDS_REMEMBERED)
+def _drawn_key(seed: int, number: int) -> int:
+    """Return what the features of levels and nodes of round `number` are drawn by."""
+    return int(_generator(seed, number, 3).integers(2**63))
 
 
 def inclusion_probabilities(norms: FloatArray, expected: float) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ from polyleaf._core import MadeGradients
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix, Sketch
 from polyleaf.growth.contract import Gradient, Hessian, SplitGradients
+
+# Rounds whose signs and groups are remembered: runs that advance together draw the same ones.
+_ROUNDS_REMEMBERED = 16
+_MOST_REMEMBERED = 1 << 16  # outputs x groups of a round
 
 
 @dataclass(frozen=True)
@@ -27,30 +32,34 @@ class Projection:
         P, the coefficients.
     gain_weight : float64 ndarray of shape (k,)
         Share of each mixture in the split score.
-    share : float64 ndarray of shape (outputs,)
-        Of the outputs in the mean Hessian of a row.
+    of_outputs : float64 ndarray of shape (outputs,)
+        The gain weights of the outputs.
     """
 
     matrix: FloatArray
     gain_weight: FloatArray
-    share: FloatArray
+    of_outputs: FloatArray
+
+    @property
+    def share(self) -> FloatArray:
+        """Of the outputs in the mean Hessian of a row: float64 ndarray of shape (outputs,)."""
+        everywhere = self.of_outputs if self.of_outputs.any() else np.ones(len(self.of_outputs))
+        share: FloatArray = everywhere / everywhere.sum()
+        return share
 
     @classmethod
-    def draw(cls, gain_weight: FloatArray, size: int, generator: np.random.Generator) -> Projection:
-        """Return mixtures of `size` groups for outputs of these gain weights."""
-        n_outputs = len(gain_weight)
-        group = np.empty(n_outputs, dtype=np.intp)
-        group[generator.permutation(n_outputs)] = np.arange(n_outputs) % size
-        # Targets without variance have no share in the score: any mixture of them will do.
-        total: FloatArray = np.bincount(group, gain_weight, size).astype(np.float64)
-        share = np.where(total[group] > 0, gain_weight, 1.0)
-        share /= np.bincount(group, share, size)[group]
-        matrix = np.zeros((n_outputs, size))
-        signs = 1.0 - 2.0 * generator.integers(0, 2, size=n_outputs)
-        matrix[np.arange(n_outputs), group] = signs * np.sqrt(share)
-        everywhere = gain_weight if total.sum() > 0 else np.ones(n_outputs)
+    def draw(cls, gain_weight: FloatArray, size: int, seed: int, number: int) -> Projection:
+        """Return the mixtures of round `number`, of `size` groups, for outputs of these gain weights."""
+        group, signs = _drawn_groups(len(gain_weight), size, seed, number)
+        total = _sums_of_groups(group, gain_weight, size)
+        of_group, share = total[group], gain_weight
+        if not of_group.all():
+            # Targets without variance have no share in the score: any mixture of them will do.
+            share = np.where(of_group > 0, gain_weight, 1.0)
+            of_group = _sums_of_groups(group, share, size)[group]
+        matrix = signs * np.sqrt(share / of_group)[:, np.newaxis]
         # A split's gain is averaged over the outputs involved: with these weights it is that of all outputs.
-        return cls(matrix, total * (size / n_outputs), everywhere / everywhere.sum())
+        return cls(matrix, total * (size / len(gain_weight)), gain_weight)
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,12 @@ class SplitPlan:
     shared: bool
     seed: int
     arrays: Arrays = field(default_factory=CpuArrays)
+    _no_unit: FloatArray = field(init=False, repr=False)
+    # The last projection, by its round: it is asked for before the gradients are there, and again with them.
+    _drawn: dict[int, tuple[FloatArray, Projection]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_no_unit", np.full(self.size, np.inf))
 
     def sketch_of_round(self, number: int, n_rows: int, gain_weight: FloatArray, rule: str) -> Sketch | None:
         """Return the sketch of round `number`, to be filled while the gradients are computed.
@@ -88,7 +103,7 @@ class SplitPlan:
             return self.arrays.sketch(n_rows, None, _equal_shares(len(gain_weight)), rule)
         if self.sketch != "random_projection":
             return None
-        projection = self._projection(gain_weight, number)
+        projection = self.projection(gain_weight, number)
         return self.arrays.sketch(n_rows, projection.matrix, projection.share, rule)
 
     def needs_no_gradients(self, n_outputs: int) -> bool:
@@ -102,7 +117,7 @@ class SplitPlan:
 
         `rule` says how the Hessian follows from the gradient; `own_hessian`: it does not, and is no constant.
         """
-        projection = self._projection(gain_weight, number)
+        projection = self.projection(gain_weight, number)
         of_gradient = self.arrays.sketch(
             n_rows, projection.matrix, None if rule is None else projection.share, rule or "itself"
         )
@@ -132,17 +147,16 @@ class SplitPlan:
         whole one, where gradients are not stored.
         """
         if self.sketch == "random_projection" and not self._takes_all(gradient.shape[1]):
-            return self._projected(gradient, hessian, self._projection(gain_weight, number), sketch)
+            return self._projected(gradient, hessian, self.projection(gain_weight, number), sketch)
         assert not isinstance(gradient, MadeGradients)
         assert not isinstance(hessian, MadeGradients)
         if self._takes_all(gradient.shape[1]):
             return self._of_some(gradient, hessian, gain_weight, unit, sketch)
-        generator = self._generator(number)
         norms = gain_weight * self.arrays.column_squares(gradient, weight)
         if self.sketch == "top_outputs":
             chosen = np.argsort(-norms, kind="stable")[: self.size]
         else:
-            chosen = _drawn(norms, self.size, generator)
+            chosen = _drawn(norms, self.size, _generator(self.seed, number))
         chosen = np.sort(chosen)
         return self._of_some(
             self.arrays.take(gradient, chosen),
@@ -165,16 +179,20 @@ class SplitPlan:
         curvature = self._mean_hessian(gradient, hessian, _equal_shares(gradient.shape[1]), sketch)
         return SplitGradients(gradient, None, curvature, gain_weight, unit)
 
-    def _generator(self, number: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, number, 2])
-
-    def _projection(self, gain_weight: FloatArray, number: int) -> Projection:
-        return Projection.draw(gain_weight, self.size, self._generator(number))
+    def projection(self, gain_weight: FloatArray, number: int) -> Projection:
+        """Return the mixtures of round `number`, for outputs of these gain weights."""
+        known = self._drawn.get(number)
+        if known is not None and np.array_equal(known[0], gain_weight):
+            return known[1]
+        projection = Projection.draw(gain_weight, self.size, self.seed, number)
+        self._drawn.clear()
+        self._drawn[number] = gain_weight, projection
+        return projection
 
     def _projected(
         self, gradient: Gradient, hessian: Hessian, projection: Projection, sketch: Sketch | None
     ) -> SplitGradients:
-        unit = np.full(self.size, np.inf)
+        unit = self._no_unit
         mixed = self._mixed(gradient, projection.matrix, sketch)
         if self.shared and hessian is not None:
             curvature = self._mean_hessian(gradient, hessian, projection.share, sketch)
@@ -206,6 +224,40 @@ class SplitPlan:
 
 def _equal_shares(n_outputs: int) -> FloatArray:
     return np.full(n_outputs, 1 / n_outputs)
+
+
+def _generator(seed: int, number: int) -> np.random.Generator:
+    return np.random.default_rng([seed, number, 2])
+
+
+def _sums_of_groups(group: npt.NDArray[np.intp], weight: FloatArray, size: int) -> FloatArray:
+    return np.bincount(group, weight, size).astype(np.float64, copy=False)
+
+
+def _drawn_groups(
+    n_outputs: int, size: int, seed: int, number: int
+) -> tuple[npt.NDArray[np.intp], FloatArray]:
+    """Return the group of each output in round `number`, and its sign there, 0 elsewhere: outputs x groups.
+
+    Nobody may change them: small ones are remembered, for the folds of a fit, which draw the same.
+    """
+    draw = _remembered_groups if n_outputs * size <= _MOST_REMEMBERED else _draw_groups
+    return draw(n_outputs, size, seed, number)
+
+
+def _draw_groups(
+    n_outputs: int, size: int, seed: int, number: int
+) -> tuple[npt.NDArray[np.intp], FloatArray]:
+    generator = _generator(seed, number)
+    group = np.empty(n_outputs, dtype=np.intp)
+    group[generator.permutation(n_outputs)] = np.arange(n_outputs) % size
+    signs = np.zeros((n_outputs, size))
+    signs[np.arange(n_outputs), group] = 1.0 - 2.0 * generator.integers(0, 2, size=n_outputs)
+    group.flags.writeable = signs.flags.writeable = False
+    return group, signs
+
+
+_remembered_groups = lru_cache(maxsize=_ROUNDS_REMEMBERED)(_draw_groups)
 
 
 def _drawn(norms: FloatArray, size: int, generator: np.random.Generator) -> npt.NDArray[np.intp]:

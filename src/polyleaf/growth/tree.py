@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf import _core
 from polyleaf.data.inputs import FloatArray
 
 
@@ -66,5 +68,33 @@ class Tree:
     leaf: npt.NDArray[np.int32]
     values: npt.NDArray[np.float32]
     outputs: npt.NDArray[np.int32]
-    gain_feature: npt.NDArray[np.int32] | None = None
-    output_gain: FloatArray | None = None
+    # No attributes of the class: a tree that is kept elsewhere looks for them.
+    gain_feature: npt.NDArray[np.int32] | None = field(default_factory=lambda: None)
+    output_gain: FloatArray | None = field(default_factory=lambda: None)
+
+
+class GrownTree(Tree):
+    """A tree in the memory of the core, whose arrays are made when they are first asked for.
+
+    Most trees of a cross-validation are never looked at. It is a plain `Tree` where it is unpickled.
+
+    Parameters
+    ----------
+    core : _core.KeptTree
+        The tree.
+    """
+
+    core: _core.KeptTree
+
+    def __init__(self, core: _core.KeptTree) -> None:
+        object.__setattr__(self, "core", core)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "core":  # of an object that is not made yet
+            raise AttributeError(name)
+        array = getattr(self.core, name)
+        object.__setattr__(self, name, array)  # a forest after each round asks again and again
+        return array
+
+    def __reduce__(self) -> tuple[type[Tree], tuple[Any, ...]]:
+        return Tree, tuple(getattr(self, one.name) for one in fields(Tree))

@@ -230,7 +230,7 @@ def _metric(
             check = functools.partial(refuse_cells, name)
         function = functools.partial(measured_by_columns, function)
     made = _measured(function, name, prepare, takes_weight)
-    return Metric(name, greater_is_better, made, takes_weight, check_weights=check)
+    return Metric(name, greater_is_better, made, takes_weight, check_weights=check, takes_sparse=False)
 
 
 # --- any function ------------------------------------------------------------------------------------------

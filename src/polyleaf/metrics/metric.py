@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.metrics.average import MetricFunction
 from polyleaf.params.wording import TargetWords
+
+Measure = Callable[[Any], float]  # of the predictions for some rows
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,10 @@ class Metric:
         Whether it is made of sums of what rows have by themselves: rows may be in several shards.
     check_weights : callable (weight, name) or None
         Raises ValueError, calling y by `name`, where the metric cannot take these weights.
+    takes_sparse : bool
+        Whether predictions may be a CSR matrix; a callable of the user's gets an array.
+    of_targets : callable (y, weight) -> Measure, or None
+        Makes what `measure` returns, where part of the metric hangs on targets and weights alone.
     """
 
     name: str
@@ -41,3 +48,11 @@ class Metric:
     check_targets: Callable[[Array, FloatArray | None, TargetWords], None] | None = None
     check_weights: Callable[[FloatArray, str], None] | None = None
     merges: bool = False
+    takes_sparse: bool = True
+    of_targets: Callable[[Any, FloatArray | None], Measure] | None = None
+
+    def measure(self, y: Any, weight: FloatArray | None) -> Measure:
+        """Return the metric of these targets and weights, for predictions of many rounds."""
+        if self.of_targets is not None:
+            return self.of_targets(y, weight)
+        return lambda prediction: self.function(y, prediction, weight)

@@ -12,9 +12,10 @@ import scipy.sparse
 
 from polyleaf.data.float_arrays import as_float64
 from polyleaf.data.inputs import Array, FloatArray
-from polyleaf.data.sums import column_sums, group_sums, row_count
+from polyleaf.data.sums import column_sums, group_sums, row_count, weighted_mean
 from polyleaf.metrics.average import MetricFunction, dense, mean_of_rows, row_weights
-from polyleaf.metrics.ranking import best_columns, check_k, checked_ranking
+from polyleaf.metrics.ranking import are_sparse, best_columns, check_k, checked_ranking
+from polyleaf.metrics.sparse_ranking import best_stored_columns, largest_of_rows, stored_at
 
 _A, _B = 0.55, 1.5
 
@@ -105,10 +106,16 @@ def propensity_scored(propensity: FloatArray, k: int, name: str) -> MetricFuncti
         if y.ndim == 1:
             return value[y]
         worth = np.where(y == 1, value, 0.0)
-        return np.asarray(np.partition(worth, worth.shape[1] - k, axis=1)[:, -k:].sum(axis=1))
+        largest = np.sort(np.partition(worth, worth.shape[1] - k, axis=1)[:, -k:], axis=1)
+        return np.asarray(largest[:, ::-1].sum(axis=1))
 
     def measured(y: Any, score: Any, weight: FloatArray | None) -> float:
         check_k(k, score.shape[1], name)
+        if are_sparse(y, score, weight):
+            columns = best_stored_columns(score, k)
+            hits = (value[columns] * stored_at(y, columns)).sum(axis=1)
+            of_best_ranking = float(weighted_mean(largest_of_rows(y, value, k), weight))
+            return float(weighted_mean(hits, weight)) / of_best_ranking if of_best_ranking > 0 else 0.0
         if weight is not None and weight.ndim == 2:  # only labels that were observed are ranked
             score = np.where(weight > 0, dense(score), -np.inf)
         found, best = (mean_of_rows(of, y, score, row_weights(weight)) for of in (of_hits, of_best))

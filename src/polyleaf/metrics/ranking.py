@@ -15,7 +15,9 @@ from polyleaf.data.float_arrays import as_float64
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.row_weights import check_weights
 from polyleaf.data.sparse_formats import compressed
+from polyleaf.data.sums import weighted_mean
 from polyleaf.metrics.average import MetricFunction, dense, mean_of_columns, mean_of_rows, row_weights
+from polyleaf.metrics.sparse_ranking import best_stored_columns, stored_at
 
 
 def top1_accuracy(y: object, score: object, weight: object = None) -> float:
@@ -169,11 +171,21 @@ class AtK:
 
         def averaged(y: Any, score: Any, weight: FloatArray | None) -> float:
             check_k(k, score.shape[1], name)
+            if are_sparse(y, score, weight):
+                hits = stored_at(y, best_stored_columns(score, k)).astype(np.float64)
+                n_true = np.asarray((y == 1).sum(axis=1)).ravel()
+                return float(weighted_mean(self.of_hits(hits, n_true), weight))
             if weight is not None and weight.ndim == 2:  # only labels that were observed are ranked
                 score = np.where(weight > 0, dense(score), -np.inf)
             return mean_of_rows(of_rows, y, score, row_weights(weight))
 
         return averaged
+
+
+def are_sparse(y: Any, score: Any, weight: FloatArray | None) -> bool:
+    """Whether labels and scores are compressed rows, and all labels are observed."""
+    both = scipy.sparse.issparse(y) and scipy.sparse.issparse(score)
+    return both and (weight is None or weight.ndim == 1)
 
 
 def _hits(y: Array, score: FloatArray, k: int) -> FloatArray:

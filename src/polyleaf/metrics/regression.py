@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from polyleaf.data.float_arrays import as_float64
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.row_weights import check_weights
 from polyleaf.data.sums import any_of_columns, weighted_mean
 from polyleaf.metrics.average import mean_of_cells
+from polyleaf.metrics.metric import Measure
 
 
 def rmse_per_output(y: object, prediction: object, weight: object = None) -> FloatArray:
@@ -60,31 +63,62 @@ def relative_error(y: Array, prediction: FloatArray) -> FloatArray:
 
 def rmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     """Return the root of the mean squared error of all cells."""
-    return float(np.sqrt(mean_of_cells(squared_error, y, prediction, weight)))
+    return math.sqrt(mean_of_cells(squared_error, y, prediction, weight))
 
 
-def r2(y: Any, prediction: Any, weight: FloatArray | None) -> float:
-    """Return the mean over the targets of R2, the coefficient of determination.
+def r2_of(y: Any, weight: FloatArray | None) -> Measure:
+    """Return the mean over the targets of R2, the coefficient of determination, of predictions of `y`.
 
     That of a target that does not vary is 1 where all predictions are right, else 0.
     """
-    return float((1 - _unexplained(y, prediction, weight)).mean())
+    unexplained = _Unexplained(y, weight)
+    return lambda prediction: float((1 - unexplained(prediction)).mean())
 
 
-def rrmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+def r2(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+    """Return the mean over the targets of R2; see `r2_of`."""
+    return r2_of(y, weight)(prediction)
+
+
+def rrmse_of(y: Any, weight: FloatArray | None) -> Measure:
     """Return the mean over the targets of RMSE / standard deviation of the target: no unit counts.
 
     That of a target that does not vary is 0 where all predictions are right, else 1.
     """
-    return float(np.sqrt(_unexplained(y, prediction, weight)).mean())
+    unexplained = _Unexplained(y, weight)
+    return lambda prediction: float(np.sqrt(unexplained(prediction)).mean())
 
 
-def _unexplained(y: Any, prediction: Any, weight: FloatArray | None) -> FloatArray:
-    """Return the mean squared error of each target as a share of its variance."""
-    if weight is not None and weight.ndim == 2:
-        observed = any_of_columns(weight > 0)  # a target may have no observation in an evaluation set
-        y, prediction, weight = y[:, observed], prediction[:, observed], weight[:, observed]
-    residual = weighted_mean((y - prediction) ** 2, weight)
-    variance = weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)
-    constant = variance == 0
-    return np.where(constant, residual != 0, residual / np.where(constant, 1, variance))
+def rrmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+    """Return the mean over the targets of RMSE / standard deviation of the target; see `rrmse_of`."""
+    return rrmse_of(y, weight)(prediction)
+
+
+class _Unexplained:
+    """The mean squared error of each target as a share of its variance.
+
+    Parameters
+    ----------
+    y : float64 ndarray of shape (rows, targets)
+        The targets.
+    weight : float64 ndarray of shape (rows,) or (rows, targets), or None
+        Of rows or cells.
+    """
+
+    def __init__(self, y: Any, weight: FloatArray | None) -> None:
+        self._observed: npt.NDArray[np.bool_] | None = None  # None: all
+        if weight is not None and weight.ndim == 2:
+            observed = any_of_columns(weight > 0)  # a target may have no observation in an evaluation set
+            if not observed.all():
+                self._observed = observed
+                y, weight = y[:, observed], weight[:, observed]
+        self._y, self._weight = y, weight
+        variance = weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)
+        self._constant = variance == 0
+        self._variance = np.where(self._constant, 1, variance)
+
+    def __call__(self, prediction: Any) -> FloatArray:
+        if self._observed is not None:
+            prediction = prediction[:, self._observed]
+        residual = weighted_mean((self._y - prediction) ** 2, self._weight)
+        return np.where(self._constant, residual != 0, residual / self._variance)

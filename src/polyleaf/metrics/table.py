@@ -26,7 +26,16 @@ from polyleaf.metrics.metric import Metric
 from polyleaf.metrics.per_target import PerTarget
 from polyleaf.metrics.propensity import propensity_scored, training_propensities
 from polyleaf.metrics.ranking import NDCG, PRECISION, AtK, check_k
-from polyleaf.metrics.regression import absolute_error, r2, relative_error, rmse, rrmse, squared_error
+from polyleaf.metrics.regression import (
+    absolute_error,
+    r2,
+    r2_of,
+    relative_error,
+    rmse,
+    rrmse,
+    rrmse_of,
+    squared_error,
+)
 from polyleaf.params.combinations import refused
 from polyleaf.params.objectives import TargetKind
 from polyleaf.params.rules import metric_family
@@ -149,7 +158,12 @@ def _named(
         found = found.metric(details)
     check = partial(check_range, name) if name in _DEVIANCES else None
     return Metric(
-        name, family in _GREATER_IS_BETTER, found, check_targets=check, merges=family in _MEANS_OF_ROWS
+        name,
+        family in _GREATER_IS_BETTER,
+        found,
+        check_targets=check,
+        merges=family in _MEANS_OF_ROWS,
+        of_targets=_OF_TARGETS.get(name),
     )
 
 
@@ -227,6 +241,7 @@ _ERRORS: dict[str, MetricFunction] = {
     "mape": cell_mean(relative_error),
     "r2": r2,
 }
+_OF_TARGETS = {"rrmse": rrmse_of, "r2": r2_of}
 _METRICS: dict[TargetKind, dict[str, MetricFunction | AtK | PerTarget | _PropensityScored | _WithDetails]] = {
     "regression": {
         **_ERRORS,

@@ -15,6 +15,7 @@ from polyleaf import _core
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.dataset import FeatureTable
 from polyleaf.data.inputs import Array, FloatArray
+from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import DenseRows
 from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.growth.label_sparse import SparseLabels
@@ -36,7 +37,21 @@ _PREDICTING = (
     "values",
     "value_output",
 )
+# What trees have under the same names.
+_OF_TREES = (
+    "feature",
+    "threshold",
+    "missing_left",
+    "category_bits",
+    "left",
+    "gain",
+    "cover",
+    "count",
+    "values",
+)
 _TREES_TOGETHER = 16  # whose leaves are looked up together
+# Leaves of rows, one for each tree, that are looked up together: 64 MB.
+_LEAVES_TOGETHER = 1 << 24
 
 
 @dataclass
@@ -111,7 +126,19 @@ class Forest:
         base_score: FloatArray,
         unit: FloatArray,
     ) -> Forest:
-        """Return the forest of these trees, each with the first output it adds to."""
+        """Return the forest of these trees, each with the first output it adds to.
+
+        That of a single tree has the arrays of this tree, not copies of them.
+        """
+        shape: dict[str, Any] = {
+            "n_features": n_features,
+            "n_outputs": len(base_score),
+            "trees_per_round": trees_per_round,
+            "base_score": base_score,
+            "unit": unit,
+        }
+        if len(trees) == 1:  # of a round, which is measured at once
+            return cls(**shape, **_arrays_of_tree(*trees[0]))
         sizes = [len(tree.feature) for tree, _ in trees]
         n_values = np.cumsum([0] + [tree.values.size for tree, _ in trees])
         value_begin = [
@@ -119,36 +146,21 @@ class Forest:
             for (tree, _), first in zip(trees, n_values, strict=False)
         ]
 
-        def joined(name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
+        def joined(name: str, dtype: type[np.generic]) -> Any:
             parts = [getattr(tree, name).ravel() for tree, _ in trees]
             return np.concatenate(parts) if parts else np.empty(0, dtype)
 
-        node_arrays = (
-            "feature",
-            "threshold",
-            "missing_left",
-            "category_bits",
-            "left",
-            "gain",
-            "cover",
-            "count",
-            "values",
-        )
         set_sizes = [np.diff(tree.category_begin) for tree, _ in trees]
         outputs = [tree.outputs.ravel() for tree, _ in trees]
         return cls(
-            n_features=n_features,
-            n_outputs=len(base_score),
-            trees_per_round=trees_per_round,
-            base_score=base_score,
-            unit=unit,
+            **shape,
             node_begin=np.cumsum([0, *sizes], dtype=np.int64),
             tree_output=np.array([output for _, output in trees], dtype=np.int32),
             tree_width=np.array([tree.values.shape[1] for tree, _ in trees], dtype=np.int32),
             category_begin=np.cumsum(np.concatenate([[0], *set_sizes]), dtype=np.int64),
             value_begin=np.concatenate(value_begin) if value_begin else np.empty(0, np.int64),
             value_output=np.concatenate(outputs) if outputs else np.empty(0, np.int32),
-            **{name: joined(name, LAYOUT[name][0]) for name in node_arrays},
+            **{name: joined(name, LAYOUT[name][0]) for name in _OF_TREES},
         )
 
     def followed_by(self, more: Forest) -> Forest:
@@ -201,12 +213,12 @@ class Forest:
 
         Where `out` is given, they are written to it.
         """
-        raw = self._start(X.shape[0], out)
+        raw = self._start(X.shape[0], n_threads, out)
         if isinstance(X, np.ndarray):  # one call less where a single row counts
             self._predictor.add(X, 0, self.trees_up_to(n_rounds), raw, n_threads)
         else:
             self._add(X, 0, self.trees_up_to(n_rounds), raw, n_threads)
-        return self._finish(raw, out)
+        return self._finish(raw, n_threads)
 
     def predict_raw_binned(
         self, matrix: _core.BinnedMatrix, n_rounds: int | None = None, n_threads: int = 1
@@ -219,39 +231,56 @@ class Forest:
             When a threshold is no cut point of the table, so that the side of a row does not follow from its
             bin, or other features are categorical.
         """
-        raw = self._start(matrix.n_rows)
+        raw = self._start(matrix.n_rows, n_threads)
         self._predictor.add_binned(matrix, 0, self.trees_up_to(n_rounds), raw, n_threads)
-        return self._finish(raw)
+        return self._finish(raw, n_threads)
 
     def add_round_to(self, X: FeatureTable, number: int, score: FloatArray, n_threads: int = 1) -> None:
         """Add the trees of one round to scores that are kept in units."""
         begin = number * self.trees_per_round
         self._add(X, begin, begin + self.trees_per_round, score, n_threads)
 
+    def add_round_to_sparse(
+        self, X: FeatureTable, number: int, labels: SparseLabels, n_threads: int = 1
+    ) -> None:
+        """Add the trees of one round to the scores of sparse labels."""
+        begin = number * self.trees_per_round
+        self._add_to_sparse(X, begin, begin + self.trees_per_round, labels, n_threads)
+
     def add_to_sparse(
         self, X: FeatureTable | _core.BinnedMatrix, labels: SparseLabels, n_threads: int = 1
     ) -> None:
         """Add all trees, whose leaves must be sparse, to the scores of sparse labels."""
-        for first in range(0, self.n_trees, _TREES_TOGETHER):
-            end = min(first + _TREES_TOGETHER, self.n_trees)
+        self._add_to_sparse(X, 0, self.n_trees, labels, n_threads)
+
+    def _add_to_sparse(
+        self,
+        X: FeatureTable | _core.BinnedMatrix,
+        begin: int,
+        last: int,
+        labels: SparseLabels,
+        n_threads: int,
+    ) -> None:
+        for first in range(begin, last, _TREES_TOGETHER):
+            end = min(first + _TREES_TOGETHER, last)
             leaves = self._apply(X, first, end, n_threads)
             for tree in range(first, end):
                 of_nodes = self.value_begin[self.node_begin[tree] : self.node_begin[tree + 1]]
                 width = int(self.tree_width[tree])
                 low = of_nodes[of_nodes >= 0].min()
                 part = slice(low, of_nodes.max() + width)
-                begin = of_nodes[leaves[:, tree - first]] - low
-                labels.add(begin, self.values[part], self.value_output[part], width, n_threads)
+                of_rows = of_nodes[leaves[:, tree - first]] - low
+                labels.add(of_rows, self.values[part], self.value_output[part], width, n_threads)
 
     def staged_raw(
         self, X: FeatureTable, n_threads: int = 1, n_rounds: int | None = None
     ) -> Iterator[FloatArray]:
         """Yield the raw scores after each round, a new array each time."""
-        raw = self._start(X.shape[0])
+        raw = self._start(X.shape[0], n_threads)
         table = DenseRows(X, self.used_features) if scipy.sparse.issparse(X) else X
         for begin in range(0, self.trees_up_to(n_rounds), self.trees_per_round):
             self._add(table, begin, begin + self.trees_per_round, raw, n_threads)
-            yield self._finish(raw.copy())
+            yield self._finish(raw.copy(), n_threads)
 
     def apply(
         self, X: FeatureTable, n_rounds: int | None = None, n_threads: int = 1
@@ -261,6 +290,56 @@ class Forest:
         if n_trees == 0:
             return np.empty((X.shape[0], 0), dtype=np.int32)
         return self._apply(X, 0, n_trees, n_threads)
+
+    @cached_property
+    def scores_are_sparse(self) -> bool:
+        """Whether all outputs have a score of 0 but those that the leaves of a row name."""
+        return len(self.value_output) > 0 and self._units_are_one and not self.base_score.any()
+
+    def best_outputs(
+        self, X: Array | SparseTable | BinnedRows, k: int, n_rounds: int | None = None, n_threads: int = 1
+    ) -> npt.NDArray[np.int32]:
+        """Return the k outputs with the largest raw scores of each row, where `scores_are_sparse`.
+
+        The best comes first; of equal ones the lower. No score of other outputs is computed.
+        """
+        best = np.empty((X.shape[0], k), dtype=np.int32)
+        for rows, leaves in self._leaves_of_blocks(X, n_rounds, n_threads):
+            best[rows] = self._predictor.best_outputs(leaves, 0, self.n_outputs, k, n_threads)
+        return best
+
+    def outputs_above(
+        self,
+        X: Array | SparseTable | BinnedRows,
+        threshold: float,
+        n_rounds: int | None = None,
+        n_threads: int = 1,
+    ) -> Any:
+        """Return 1 where a raw score is above the threshold, not below 0, as a CSR array of int64.
+
+        As in `best_outputs`, `scores_are_sparse`.
+        """
+        blocks = [scipy.sparse.csr_array((0, self.n_outputs), dtype=np.int64)]
+        for rows, leaves in self._leaves_of_blocks(X, n_rounds, n_threads):
+            begin, output = self._predictor.outputs_above(leaves, 0, self.n_outputs, threshold, n_threads)
+            ones = np.ones(len(output), dtype=np.int64)
+            shape = (rows.stop - rows.start, self.n_outputs)
+            blocks.append(scipy.sparse.csr_array((ones, output, begin), shape=shape))
+        return scipy.sparse.csr_array(scipy.sparse.vstack(blocks, format="csr"))
+
+    def _leaves_of_blocks(
+        self, X: Array | SparseTable | BinnedRows, n_rounds: int | None, n_threads: int
+    ) -> Iterator[tuple[slice, npt.NDArray[np.int32]]]:
+        """Yield some rows at a time, and the node of the leaf that each reaches in each tree."""
+        table: Any = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+        step = max(1, _LEAVES_TOGETHER // max(1, self.n_trees))
+        for begin in range(0, X.shape[0], step):
+            rows = slice(begin, min(begin + step, X.shape[0]))
+            if isinstance(X, BinnedRows):
+                block: Any = X.take(np.arange(rows.start, rows.stop), n_threads)
+            else:
+                block = table[rows]
+            yield rows, self.apply(block, n_rounds, n_threads)
 
     def _apply(
         self, X: FeatureTable | _core.BinnedMatrix, begin: int, end: int, n_threads: int
@@ -363,13 +442,15 @@ class Forest:
         return self._packed
 
     # Scores are summed in units. These are powers of two, so that the sum has the bits it had in training.
-    def _start(self, n_rows: int, out: FloatArray | None = None) -> FloatArray:
+    def _start(self, n_rows: int, n_threads: int, out: FloatArray | None = None) -> FloatArray:
         raw = np.empty((n_rows, self.n_outputs)) if out is None else out
-        raw[:] = self._base_in_units
+        _core.start_scores(self._base_in_units, raw, n_threads)
         return raw
 
-    def _finish(self, raw: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        return raw if self._units_are_one else np.multiply(raw, self.unit, out=out)
+    def _finish(self, raw: FloatArray, n_threads: int) -> FloatArray:
+        if not self._units_are_one:
+            _core.scale_scores(self.unit, raw, n_threads)
+        return raw
 
     @cached_property
     def _base_in_units(self) -> FloatArray:
@@ -378,3 +459,18 @@ class Forest:
     @cached_property
     def _units_are_one(self) -> bool:
         return bool((self.unit == 1).all())
+
+
+def _arrays_of_tree(tree: Tree, output: int) -> dict[str, Any]:
+    """Return the arrays of the forest of one tree, which adds to the outputs from this one on."""
+    n_nodes, width = len(tree.feature), tree.values.shape[1]
+    arrays: dict[str, Any] = {name: getattr(tree, name) for name in _OF_TREES}
+    arrays["values"] = tree.values.ravel()
+    return arrays | {
+        "node_begin": np.array([0, n_nodes], dtype=np.int64),
+        "tree_output": np.array([output], dtype=np.int32),
+        "tree_width": np.array([width], dtype=np.int32),
+        "category_begin": tree.category_begin,
+        "value_begin": np.where(tree.leaf >= 0, tree.leaf.astype(np.int64) * width, -1),
+        "value_output": tree.outputs.ravel(),
+    }

@@ -226,13 +226,12 @@ class SparseLabels(Method):
 
 
 def _model(kind: Kind, options: dict[str, Any]) -> Model:
-    """Return an estimator with the paper's choices: base score 0, p(1-p), targets not scaled."""
+    """Return an estimator with the paper's choices: base score 0, p(1-p), targets not scaled, no bounds."""
     if kind == "multiclass":
         paper = {"hessian": "diagonal", "softmax_curvature": "p(1-p)", "sketch": None}
         return PolyleafClassifier(base_score=0.0, random_state=0, **{**paper, **options})
-    return PolyleafRegressor(
-        base_score=0.0, scale_targets=False, random_state=0, **{"sketch": None, **options}
-    )
+    of_paper: dict[str, Any] = {"scale_targets": False, "bounded_influence": False, "sketch": None}
+    return PolyleafRegressor(base_score=0.0, random_state=0, **{**of_paper, **options})
 
 
 def _parameters(growth: Growth, rounds: int, threads: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ docs/defaults.md has the measurements behind each number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ from polyleaf.params.table import (
     AUTO_SHARED_OUTPUTS,
     AUTO_SKETCH_OUTPUTS,
     DEFAULT_SKETCH_SIZE,
+    LABEL_GROUPS,
+    LABELS_OF_A_LEAF,
+    USUAL_DEPTH,
 )
 
 
@@ -45,10 +49,18 @@ _SIZES = {
     "binary_cross_entropy": Size(20, _BY_OUTPUTS),
 }
 _USUAL_SIZE = Size(20)
-_USUAL_RATE, _RATE_OF_MANY_ROWS = 0.05, 0.1
+_USUAL_RATE, _RATE_OF_MANY_ROWS, _RATE_OF_HASHED_LABELS = 0.05, 0.1, 0.3
 # Parameters that may be "auto", but for the number of rounds, which is found in training; `sketch_size` comes
 # with its sketch.
-_NAMES = ("learning_rate", "min_samples_leaf", "colsample_bytree", "sketch", "hessian")
+_NAMES = (
+    "learning_rate",
+    "max_depth",
+    "min_samples_leaf",
+    "colsample_bytree",
+    "sketch",
+    "hessian",
+    "bounded_influence",
+)
 
 
 def resolved(
@@ -69,16 +81,25 @@ def resolved(
     sketch, sketch_size = _sketch(params, size, n_outputs)
     chosen = {
         "n_estimators": AUTO_ROUNDS,
-        "learning_rate": _USUAL_RATE if n_rows < AUTO_FEW_ROUNDS_ROWS else _RATE_OF_MANY_ROWS,
+        "learning_rate": _rate(params, n_rows),
         "min_samples_leaf": size.min_samples_leaf,
+        "max_depth": _depth(params, size, n_rows),
         "colsample_bytree": min(1.0, max(0.5, AUTO_FEATURES / n_features)),
         "sketch": sketch,
         "hessian": _hessian(params, loss, n_outputs),
+        "bounded_influence": loss == "squared_error",
     }
     used = {
         name: value if params.get(name, "auto") == "auto" else params[name] for name, value in chosen.items()
     }
-    return {**used, "sketch_size": params["sketch_size"] or sketch_size}
+    hashed = params.get("label_space") is not None
+    return {
+        **used,
+        "sketch_size": params["sketch_size"] or sketch_size,
+        "sparse_leaves": min(LABELS_OF_A_LEAF, n_outputs)
+        if hashed and params["sparse_leaves"] is None
+        else params["sparse_leaves"],
+    }
 
 
 def chosen_of(params: Mapping[str, Any], used: Settings) -> dict[str, Any]:
@@ -86,11 +107,15 @@ def chosen_of(params: Mapping[str, Any], used: Settings) -> dict[str, Any]:
     names = [name for name in _NAMES if params.get(name) == "auto"]
     if params.get("sketch") == "auto" and used.sketch is not None and params.get("sketch_size") is None:
         names.append("sketch_size")
+    if params.get("label_space") is not None and params["sparse_leaves"] is None:
+        names.append("sparse_leaves")
     return {name: getattr(used, name) for name in names}
 
 
 def _sketch(params: Mapping[str, Any], size: Size, n_outputs: int) -> tuple[str | None, int]:
     """Return the sketch of splits, None: none, and its size."""
+    if params.get("label_space") is not None:
+        return "random_projection", LABEL_GROUPS
     possible = (
         params["sparse_leaves"] is None
         and params["multi_strategy"] == "multi_output_tree"
@@ -101,6 +126,26 @@ def _sketch(params: Mapping[str, Any], size: Size, n_outputs: int) -> tuple[str 
     if params["sketch"] != "auto":
         return params["sketch"], DEFAULT_SKETCH_SIZE
     return ("random_projection", wide[-1]) if possible and wide else (None, DEFAULT_SKETCH_SIZE)
+
+
+def _rate(params: Mapping[str, Any], n_rows: int) -> float:
+    """Return the factor of each tree where nobody says."""
+    if params.get("label_space") is not None:
+        return _RATE_OF_HASHED_LABELS  # trees are deep, and models large
+    return _USUAL_RATE if n_rows < AUTO_FEW_ROUNDS_ROWS else _RATE_OF_MANY_ROWS
+
+
+def _depth(params: Mapping[str, Any], size: Size, n_rows: int) -> int:
+    """Return how deep trees may be where nobody says.
+
+    The more labels there are, the fewer rows have one: leaves must be small to tell them apart. Trees are
+    never balanced, so that twice the depth of a balanced one with the smallest leaves is allowed.
+    """
+    if params.get("label_space") is None:
+        return USUAL_DEPTH
+    least = params["min_samples_leaf"]
+    n_leaves = n_rows / (size.min_samples_leaf if least == "auto" else least)
+    return max(USUAL_DEPTH, 2 * math.ceil(math.log2(max(n_leaves, 1))))
 
 
 def _hessian(params: Mapping[str, Any], loss: str, n_outputs: int) -> str:

@@ -113,6 +113,18 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "{option} is more than the number of outputs, {n_outputs}.",
     ),
     Exclusion(
+        "bounded influence, other objectives",
+        options.BOUNDED_INFLUENCE,
+        options.NOT_SQUARED,
+        "they bound what a row says by themselves, or have Hessians that its limit does not know",
+    ),
+    Exclusion(
+        "bounded influence, cell weights",
+        options.BOUNDED_INFLUENCE,
+        options.UNEVEN_CELLS,
+        "its limit is that of rows, which count the same for all targets",
+    ),
+    Exclusion(
         "output_weight, one output per tree",
         options.OUTPUT_WEIGHT,
         options.ONE_OUTPUT_PER_TREE,
@@ -123,6 +135,39 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.OUTPUT_WEIGHT_OF_0,
         options.SPARSE_LEAVES,
         "leaves hold the outputs with the largest shares of the score; such an output would be in none",
+    ),
+    Exclusion(
+        "label_space, no labels",
+        options.LABEL_SPACE,
+        options.NOT_LABELS,
+        "there are no labels to hash, but classes or a single column",
+        "{option} is for several labels, y a matrix of 0 and 1; here it is a {kind} target.",
+    ),
+    Exclusion(
+        "label_space, sketch",
+        options.LABEL_SPACE,
+        options.SKETCH,
+        "the hash of the labels is a sketch already; `sketch_size` says into how many groups",
+    ),
+    Exclusion(
+        "label_space, no sketch",
+        options.LABEL_SPACE,
+        options.NO_SKETCH,
+        "the hash of the labels is what splits are found on",
+    ),
+    Exclusion(
+        "label_space, cell weights",
+        options.LABEL_SPACE,
+        options.UNEVEN_CELLS,
+        "cells without a label are not stored: they have no weights, and cannot be missing",
+    ),
+    Exclusion(
+        "label_space, metric",
+        options.LABEL_SPACE,
+        options.METRIC_OF_ALL_LABELS,
+        "it needs the scores of all labels, which are never made",
+        "{option} does not go with {other}: {why}; precision@k, ndcg@k, psp@k and top1_accuracy do with the "
+        "best few.",
     ),
     Exclusion(
         "sparse labels, objective",

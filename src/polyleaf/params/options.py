@@ -87,6 +87,10 @@ def _measured_by(*names: str) -> Given:
     return lambda s: any(name in names for name in s.metrics)
 
 
+def _looks_at_the_best(metric: object) -> bool:
+    return isinstance(metric, str) and metric.startswith(_OF_THE_BEST) and not metric.endswith("_per_target")
+
+
 def _metric_among(*names: str) -> Words:
     return lambda s: f"eval_metric {next(name for name in s.metrics if name in names)!r}"
 
@@ -105,11 +109,20 @@ SKETCH = Option(
 NO_SKETCH = Option("`sketch=None`", _is_none("sketch"))
 SKETCH_SIZE = Option("`sketch_size`", _is_set("sketch_size"), "sketch_size={sketch_size}")
 SPARSE_LEAVES = Option("`sparse_leaves`", _is_set("sparse_leaves"), "sparse_leaves={sparse_leaves}")
-DENSE_LEAVES = Option("`sparse_leaves=None`", _is_none("sparse_leaves"))
+DENSE_LEAVES = Option(
+    "`sparse_leaves=None`",
+    lambda s: _is_none("sparse_leaves")(s) and s.params.get("label_space") is None,
+)
+LABEL_SPACE = Option("`label_space`", _is_set("label_space"), "label_space={label_space!r}")
 ONE_OUTPUT_PER_TREE = Option(
     '`multi_strategy="one_output_per_tree"`',
     _is("multi_strategy", "one_output_per_tree"),
     "multi_strategy='one_output_per_tree'",
+)
+BOUNDED_INFLUENCE = Option(
+    "`bounded_influence=True`",
+    lambda s: s.params.get("bounded_influence", "auto") not in ("auto", False),
+    "bounded_influence=True",
 )
 OUTPUT_WEIGHT = Option("`output_weight`", _is_set("output_weight"))
 OUTPUT_WEIGHT_OF_0 = Option(
@@ -204,8 +217,18 @@ WIDE_WEIGHTS = Option(
 CALLABLE_OBJECTIVE = Option(
     "a callable `objective`", lambda s: callable(s.params.get("objective")), "a callable objective"
 )
-SPARSE_LABELS = Option("sparse labels", lambda s: s.sparse_labels, "a sparse y")
+SPARSE_LABELS = Option(
+    "sparse labels",
+    lambda s: s.sparse_labels,
+    lambda s: "a sparse y" if s.params.get("label_space") is None else LABEL_SPACE.called(s),
+)
 CELL_WEIGHTS = Option("`sample_weight` of cells", lambda s: s.cell_weights)
+UNEVEN_CELLS = Option(
+    "missing targets, or `sample_weight` of cells",
+    lambda s: s.cell_weights,
+    "missing targets or weights of cells",
+    plural=True,
+)
 CLASS_WEIGHT = Option("`class_weight`", _is_set("class_weight"))
 CLASS_WEIGHT_LIST = Option(
     "`class_weight` as a list", lambda s: isinstance(s.params.get("class_weight"), list | tuple)
@@ -247,6 +270,11 @@ GROUP_OF_QUANTILES = Option(
     lambda s: s.leaf_quantiles and s.loss == "grouped",
     "targets of 'absolute_error' or 'quantile'",
 )
+NOT_SQUARED = Option(
+    'any objective but `"squared_error"`, and several groups of `PolyleafMixed`',
+    _loss_is_not("squared_error"),
+    lambda s: "several groups of targets" if s.loss == "grouped" else f"objective={s.loss!r}",
+)
 NOT_CLIPPED = Option(
     'any objective but `"clipped_squared_error"`', _loss_is_not("clipped_squared_error"), "objective={loss!r}"
 )
@@ -282,6 +310,13 @@ NOT_POSITIVE = Option(
     "other objectives than these three",
     lambda s: s.loss is not None and not has_link(s.loss, "exponential"),
     "objective {loss!r}",
+)
+# Beside "precision@5" and the like, which look at the best few.
+_OF_THE_BEST = ("top1_accuracy", "precision@", "ndcg@", "psp@")
+METRIC_OF_ALL_LABELS = Option(
+    'any `eval_metric` but `"top1_accuracy"`, `"precision@k"`, `"ndcg@k"` and `"psp@k"`',
+    lambda s: any(not _looks_at_the_best(one) for one in s.all_metrics),
+    lambda s: f"eval_metric {next(one for one in s.all_metrics if not _looks_at_the_best(one))!r}",
 )
 BLIND_METRIC = Option(
     "`eval_metric`, a function without `sample_weight`",

@@ -115,7 +115,7 @@ class Real:
 class OrAuto:
     """What another rule allows, or "auto"."""
 
-    rule: Integer | Real
+    rule: Boolean | Integer | Real
 
     @property
     def allowed(self) -> str:

@@ -38,9 +38,11 @@ class Settings:
     sparse_mode: str
     sketch: str | None
     sketch_size: int
+    label_space: str | None
     hessian: str
     histogram_precision: str
     scale_targets: bool
+    bounded_influence: bool
     output_weight: npt.NDArray[np.float64] | None
     base_score: npt.NDArray[np.float64] | None
     categorical: npt.NDArray[np.uint8] | None

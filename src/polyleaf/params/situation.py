@@ -120,12 +120,15 @@ class Situation:
     words: Mapping[str, object] = field(default_factory=dict)
 
     @property
+    def all_metrics(self) -> list[object]:
+        """The metrics asked for, names and functions."""
+        wanted = self.params.get("eval_metric")
+        return [] if wanted is None else list(wanted) if isinstance(wanted, list | tuple) else [wanted]
+
+    @property
     def metrics(self) -> list[str]:
         """Names of the metrics asked for; functions have none that matters here."""
-        wanted = self.params.get("eval_metric")
-        return [
-            one for one in (wanted if isinstance(wanted, list | tuple) else [wanted]) if isinstance(one, str)
-        ]
+        return [one for one in self.all_metrics if isinstance(one, str)]
 
     @property
     def n_levels(self) -> int:

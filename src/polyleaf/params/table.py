@@ -53,6 +53,12 @@ AUTO_FIXED_ROUNDS = 100
 AUTO_FEW_ROUNDS_ROWS = 20_000
 AUTO_FEATURES = 6
 
+# Of max_depth="auto".
+USUAL_DEPTH = 6
+# Of label_space="hashed": the groups that labels are hashed into, and the labels that a leaf holds.
+LABEL_GROUPS = 16
+LABELS_OF_A_LEAF = 100
+
 METRICS: dict[EstimatorKind, tuple[str, ...]] = {
     "regressor": (
         "rmse",
@@ -137,13 +143,22 @@ PARAMETERS: tuple[Parameter, ...] = (
         OrAuto(Real(0, open_low=True)),
         "auto",
         f'Factor applied to the leaf values of every tree. "auto": 0.05 below {AUTO_FEW_ROUNDS_ROWS:,} rows, '
-        "0.1 from there on, where half as many rounds save more than they lose.",
+        "0.1 from there on, where half as many rounds save more than they lose; 0.3 with `label_space`.",
     ),
     Parameter(
         "max_depth",
         Integer(1, or_none=True),
         6,
         "Most splits between the root and a leaf. None: no limit, then `max_leaves` must be set.",
+        ("regressor", "mixed"),
+    ),
+    Parameter(
+        "max_depth",
+        OrAuto(Integer(1, or_none=True)),
+        "auto",
+        "Most splits between the root and a leaf. None: no limit, then `max_leaves` must be set. "
+        f'"auto": {USUAL_DEPTH}; with `label_space`, more where `min_samples_leaf` allows it.',
+        ("classifier",),
     ),
     Parameter(
         "max_leaves",
@@ -281,7 +296,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         Integer(1, or_none=True),
         None,
         "Number of outputs a leaf says something about, at most `n_outputs_`; which ones is found with each "
-        "split. None: all of them.",
+        "split. None: all of them, but with `label_space`.",
     ),
     Parameter(
         "sparse_mode",
@@ -306,7 +321,19 @@ PARAMETERS: tuple[Parameter, ...] = (
         Integer(1, or_none=True),
         None,
         f'Outputs of the sketch. None: {DEFAULT_SKETCH_SIZE}; with `sketch="auto"`, 2 for targets and below '
-        f"{AUTO_SKETCH_OUTPUTS} classes or labels. As many as there are outputs is no sketch.",
+        f"{AUTO_SKETCH_OUTPUTS} classes or labels; {LABEL_GROUPS} with `label_space`. As many "
+        "as there are outputs is no sketch.",
+    ),
+    Parameter(
+        "label_space",
+        Choice(("hashed",), or_none=True),
+        None,
+        "How thousands of labels and more are learnt. None: each of them has a say in every split. "
+        '"hashed": the labels are hashed into `sketch_size` groups, in each round anew, splits are found on '
+        "the gradients of each group, added up with random signs, and a leaf holds values of the "
+        f"`sparse_leaves` labels (None: {LABELS_OF_A_LEAF}) that gain most by it, chosen for each leaf. "
+        'Neither labels nor scores are ever a dense table. The objective is "clipped_squared_error".',
+        ("classifier",),
     ),
     Parameter(
         "hessian",
@@ -334,6 +361,15 @@ PARAMETERS: tuple[Parameter, ...] = (
         True,
         "Whether each target enters the choice of splits divided by the variance of its gradient (of the "
         "squared error: by its own variance), so that the units of the targets do not matter.",
+        ("regressor", "mixed"),
+    ),
+    Parameter(
+        "bounded_influence",
+        OrAuto(Boolean()),
+        "auto",
+        "Whether a row whose residual is far beyond all others, as a wrong target makes it, moves its leaf "
+        "by no more than ordinary rows could. What is cut off its residual is said to all rows alike: "
+        'predictions keep their mean. "auto": for the squared error of targets that are all there.',
         ("regressor", "mixed"),
     ),
     Parameter(
@@ -411,16 +447,17 @@ PARAMETERS: tuple[Parameter, ...] = (
         "refit",
         Boolean(),
         True,
-        "Whether all rows are trained on once held-out rows have told how many rounds to do. False: the "
-        "model is that of the rows which were not held out.",
+        "Whether all rows are trained on once held-out rows have told how many rounds to do; with `n_bags`, "
+        "whether the leaf values of each model come from all rows while its splits stand. False: the model "
+        "is that of the rows which were not held out.",
     ),
     Parameter(
         "n_bags",
         Integer(1),
         1,
         "Number of models that are averaged, on the scale of raw scores. Each is trained on all rows but one "
-        "part of as many, and stopped by that part where training stops early. 1: a single model of all "
-        "rows.",
+        "part of as many, and stopped by that part where training stops early; in the end its leaves get "
+        "their values from all rows (with `refit`). 1: a single model of all rows.",
     ),
     Parameter(
         "eval_metric",

@@ -18,11 +18,12 @@ from polyleaf.data.mapped_array import mapped_array
 from polyleaf.growth.arrays import Arrays, CpuArrays
 from polyleaf.growth.contract import Grower, settings_of
 from polyleaf.growth.dense import DenseGrower
+from polyleaf.growth.label_hashed import HashedScorePass, LabelHashedGrower, LabelMixtures
 from polyleaf.growth.label_sparse import LabelScorePass, LabelSparseGrower, SparseLabels
 from polyleaf.growth.score_pass import CpuScorePass, PassPlan, ScorePass
 from polyleaf.losses import Loss
 from polyleaf.model.forest import Forest
-from polyleaf.model.scores import HostScores, Scores
+from polyleaf.model.scores import HostScores, LabelScores, Scores
 from polyleaf.params.settings import Settings
 from polyleaf.training.run_memory import needs_of, possible_savings
 
@@ -123,14 +124,40 @@ class LabelSparseDevice(CpuDevice):
         self, plan: PassPlan, base: FloatArray, initial: Forest | None, known: FloatArray | None = None
     ) -> ScorePass:
         """Return the scores of the labels, which begin with 0 or with a forest."""
-        data, n_threads = self._data, self._settings.n_threads
         if initial is not None:
-            initial.add_to_sparse(data.X, self._labels, n_threads)
-        return LabelScorePass(self._labels, data.X.shape[0], n_threads)
+            initial.add_to_sparse(self._data.X, self._labels, self._settings.n_threads)
+        return self._label_pass(plan)
+
+    def scores(self, data: Dataset, start: FloatArray) -> Scores:
+        """Return the scores of other rows, which begin with 0; rounds are added to them."""
+        return LabelScores(data.X, len(start), self._settings.n_threads)
+
+    def _label_pass(self, plan: PassPlan) -> ScorePass:
+        return LabelScorePass(self._labels, self._data.X.shape[0], self._settings.n_threads)
+
+
+class LabelHashedDevice(LabelSparseDevice):
+    """The same for labels that are hashed while splits are found."""
+
+    def __init__(self, data: Dataset, loss: Loss, settings: Settings) -> None:
+        super().__init__(data, loss, settings)
+        self._mixtures = LabelMixtures(
+            self._labels, data.X.shape[0], settings.sketch_size, settings.n_threads
+        )
+
+    def _grower_on(self, matrix: BinnedMatrix) -> Grower:
+        of_splits = settings_of(replace(self._settings, sparse_leaves=None))
+        return LabelHashedGrower(matrix, self._labels, self._mixtures, of_splits, self._settings)
+
+    def _label_pass(self, plan: PassPlan) -> ScorePass:
+        n_rows, n_threads = self._data.X.shape[0], self._settings.n_threads
+        return HashedScorePass(self._labels, n_rows, n_threads, self._mixtures, plan.splits, plan.gain_weight)
 
 
 def make_device(data: Dataset, loss: Loss, settings: Settings) -> Device:
     """Return the device that the settings name."""
+    if settings.label_space == "hashed":
+        return LabelHashedDevice(data, loss, settings)
     if scipy.sparse.issparse(data.y):
         return LabelSparseDevice(data, loss, settings)
     if settings.device == "cpu":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -221,6 +222,8 @@ class Run:
         What it was made of.
     history : dict
         ``{data set: {metric: [value after each round]}}``.
+    rates : list of float
+        The learning rates of the rounds done here.
     """
 
     def __init__(
@@ -268,6 +271,7 @@ class Run:
         self._n_before = len(begin.done)
         self._kept = begin.scores
         self.history = self._monitor.history
+        self.rates: list[float] = []
 
     @property
     def n_rounds(self) -> int:
@@ -302,8 +306,9 @@ class Run:
                 self._prepared = True
             grown = self._trainer.round(self.n_rounds, learning_rate)
             if self.history:
-                self._monitor.measure(self._trainer.maker.forest_of(grown))
+                self._monitor.measure(grown, cache(lambda: self._trainer.maker.forest_of(grown)))
         self._rounds.append(grown)  # a round counts once it is measured
+        self.rates.append(learning_rate)
 
     def _taken(self) -> FloatArray | None:
         """Return the scores of the run before, where they are those to go on from."""

@@ -5,29 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from polyleaf.data.dataset import Dataset
-from polyleaf.data.inputs import FloatArray
+from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.losses import Loss
 from polyleaf.metrics import Metric
+from polyleaf.metrics.average import dense
+from polyleaf.metrics.metric import Measure
 from polyleaf.model.forest import Forest
-from polyleaf.model.scores import Scores
+from polyleaf.model.scores import Scores, Trees
 from polyleaf.peers.current import summed_over
 from polyleaf.peers.gather import check_gathered, gather_rows
+from polyleaf.peers.shard import Shard
 
 
-def measured(metric: Metric, data: Dataset, prediction: FloatArray, weight: FloatArray | None) -> float:
+def measure_of(metric: Metric, data: Dataset, weight: FloatArray | None) -> Measure:
     """Return a metric of the rows of a data set, those of all shards where there are several.
 
-    `weight` is that of rows or cells. A metric that is no mean of what rows have by themselves gets all rows
-    in one place, in their order.
+    `weight` is that of rows or cells.
     """
-    y = data.y
     if data.shard is None or metric.merges:
-        return metric.function(y, prediction, weight)
-    order = np.argsort(gather_rows(data.shard.numbers(len(prediction))))
+        return metric.measure(data.y, weight)
+    shard = data.shard
+    return lambda prediction: _measured_together(metric, data.y, prediction, weight, shard)
+
+
+def _measured_together(
+    metric: Metric, y: Array, prediction: FloatArray, weight: FloatArray | None, shard: Shard
+) -> float:
+    """Return a metric that is no mean of what rows have by themselves: it gets all rows in their order."""
+    order = np.argsort(gather_rows(shard.numbers(len(prediction))))
     y, prediction = gather_rows(y)[order], gather_rows(prediction)[order]
     if weight is not None:
         weight = gather_rows(weight)[order]
@@ -69,16 +79,30 @@ class Monitor:
     history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._weights = [data.weights.whole() for data in self.evals]
         self._scores = [self.make_scores(data) for data in self.evals]
+        self._of_sets: list[list[Measure]] | None = None
         for data in self.evals:
             of_data = self.history.setdefault(data.name, {})
             for metric in self.metrics:
                 of_data.setdefault(metric.name, [])
 
-    def measure(self, latest_round: Forest) -> None:
-        """Add the only round of a forest, and measure."""
-        self._add(latest_round, 0)
+    @property
+    def _measures(self) -> list[list[Measure]]:
+        """The metrics of each set, made in the first round that is measured: shards make them together.
+
+        (Python 3.11 lets one thread at a time make a `cached_property`, and shards may be threads.)
+        """
+        if self._of_sets is None:
+            self._of_sets = [
+                [measure_of(metric, data, data.weights.whole()) for metric in self.metrics]
+                for data in self.evals
+            ]
+        return self._of_sets
+
+    def measure(self, trees: Trees, forest: Callable[[], Forest]) -> None:
+        """Add the trees of the latest round, which `forest` makes a forest of, and measure."""
+        for data, measures, score in zip(self.evals, self._measures, self._scores, strict=True):
+            self._measure(data, measures, score.add_grown(trees, forest))
 
     def replay(self, forest: Forest | None) -> None:
         """Add all rounds of a forest (None: there are none), measuring where the metrics are not known."""
@@ -90,17 +114,19 @@ class Monitor:
         if forest is None or not self.evals:
             return
         for number in range(n_rounds):
-            self._add(forest, number, is_known=number < n_known)
+            for data, measures, score in zip(self.evals, self._measures, self._scores, strict=True):
+                scores = score.add_round(forest, number)
+                if number >= n_known:
+                    self._measure(data, measures, scores)
 
-    def _add(self, forest: Forest, number: int, is_known: bool = False) -> None:
-        for data, weight, score in zip(self.evals, self._weights, self._scores, strict=True):
-            scores = score.add_round(forest, number)
-            if is_known:
-                continue
-            prediction = self.loss.predict(scores * self.unit, self.n_threads)
-            for metric in self.metrics:
-                value = measured(metric, data, prediction, weight)
-                self.history[data.name][metric.name].append(value)
+    def _measure(self, data: Dataset, measures: Sequence[Measure], scores: Any) -> None:
+        if isinstance(scores, np.ndarray):
+            prediction: Any = self.loss.predict(scores * self.unit, self.n_threads)
+        else:  # those of sparse labels are in units of 1, and their predictions
+            prediction = scores
+        of_data = self.history[data.name]
+        for metric, measure in zip(self.metrics, measures, strict=True):
+            of_data[metric.name].append(measure(prediction if metric.takes_sparse else dense(prediction)))
 
     def result(self, n_rounds: int) -> dict[str, dict[str, list[float]]]:
         """Return the metrics of the first rounds."""

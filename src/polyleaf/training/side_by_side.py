@@ -48,10 +48,10 @@ def side_by_side(
     halt = Halt()
     ended_by: BaseException | None = None
     with ThreadPoolExecutor(n_at_once, thread_name_prefix="polyleaf") as pool:
-        begun: list[Future[TrainingResult]] = [
-            pool.submit(copy_context().run, train, number, halt) for number in range(n_trainings)
-        ]
+        begun: list[Future[TrainingResult]] = []
         try:
+            for number in range(n_trainings):
+                begun.append(pool.submit(copy_context().run, train, number, halt))
             _until_done(begun)
         except KeyboardInterrupt as interrupt:
             ended_by = interrupt

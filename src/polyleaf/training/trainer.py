@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.contract import LeafGradients, Renewal, SplitGradients, Task
+from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import Sampler
 from polyleaf.growth.score_pass import PassPlan, RoundGradients
 from polyleaf.growth.split_gradients import SplitPlan
@@ -20,8 +22,19 @@ from polyleaf.params.settings import Settings
 from polyleaf.peers.gather import any_shard
 from polyleaf.training.device import Device, make_device
 from polyleaf.training.forest_maker import ForestMaker
-from polyleaf.training.monitor import measured
+from polyleaf.training.monitor import measure_of
 from polyleaf.training.run_memory import has_whole_trees
+
+
+@contextmanager
+def _naming(number: int) -> Iterator[None]:
+    """Say of numbers that grow beyond all bounds where they may come from."""
+    try:
+        yield
+    except OverflowError as error:
+        raise ValueError(
+            f"round {number}: {error}: targets or weights are too large, or learning_rate is"
+        ) from error
 
 
 class Trainer:
@@ -117,7 +130,7 @@ class Trainer:
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
         grown = []
-        try:
+        with _naming(number):
             for first in range(0, self._loss.n_outputs, width):
                 part = slice(first, first + width)
                 leaves, splits = self._gradients_of_tree(number, gradients, part)
@@ -132,15 +145,41 @@ class Trainer:
                     destination=self._scores.destination(part),
                     shard=self._data.shard,
                 )
-                tree = self._grower.grow(task)
-                self._scores.add(tree)
-                self.n_grown += 1
-                grown.append((tree, first))
-        except OverflowError as error:
-            raise ValueError(
-                f"round {number}: {error}: targets or weights are too large, or learning_rate is"
-            ) from error
+                grown.append((self._added(self._grower.grow(task)), first))
         return grown
+
+    def refill(
+        self, number: int, learning_rate: float, trees: Sequence[tuple[Tree, int]]
+    ) -> list[tuple[Tree, int]]:
+        """Return the trees of one round with leaf values of their own, added to the training scores.
+
+        Their splits stand. All rows are here, gradients are dense, and the device is the CPU.
+        """
+        assert isinstance(self._grower, DenseGrower)
+        gradients = self._scores.gradients(number)
+        assert gradients is not None
+        width = self._loss.n_outputs // self.trees_per_round
+        filled = []
+        with _naming(number):
+            for tree, first in trees:
+                part = slice(first, first + width)
+                own, unit = gradients, self.unit
+                if self.trees_per_round > 1:
+                    own, unit = gradients.of_outputs(part), unit[part]
+                task = Task(
+                    self._leaf_gradients(own, unit, part),
+                    weight=self._weight,
+                    learning_rate=learning_rate,
+                    destination=self._scores.destination(part),
+                )
+                filled.append((self._added(self._grower.refill(task, tree)), first))
+        return filled
+
+    def _added(self, tree: Tree) -> Tree:
+        """Take note of a tree, which is in the scores from now on."""
+        self._scores.add(tree)
+        self.n_grown += 1
+        return tree
 
     def _gradients_of_tree(
         self, number: int, gradients: RoundGradients | None, part: slice
@@ -148,19 +187,24 @@ class Trainer:
         """Return what the leaves of a tree of some outputs are made of, and what its splits are found on."""
         if gradients is None:
             return None, None
-        own, unit = gradients.of_outputs(part), self.unit[part]
+        own, unit, gain_weight = gradients, self.unit, self._gain_weight
+        if self.trees_per_round > 1:
+            own, unit, gain_weight = gradients.of_outputs(part), unit[part], gain_weight[part]
         splits = self._plan.make(
             own.gradient,
             own.hessian,
-            self._gain_weight[part],
+            gain_weight,
             unit,
             number=number,
             weight=self._weight,
             sketch=own.sketch,
         )
+        return self._leaf_gradients(own, unit, part), splits
+
+    def _leaf_gradients(self, own: RoundGradients, unit: FloatArray, part: slice) -> LeafGradients:
         exact = self._settings.hessian in ("exact", "exact_leaf")
         label = self._data.y if exact else None
-        return LeafGradients(own.gradient, own.hessian, unit, label, self._renewal(part)), splits
+        return LeafGradients(own.gradient, own.hessian, unit, label, self._renewal(part))
 
     def _renewal(self, part: slice) -> Renewal | None:
         """Return which leaf values of some outputs come from the residuals."""
@@ -186,4 +230,4 @@ class Trainer:
         if any_shard(scores is None) or scores is None:
             return {}
         prediction, weight = self._loss.predict(scores, self._settings.n_threads), self._data.weights.whole()
-        return {f"training {metrics[0].name}": measured(metrics[0], self._data, prediction, weight)}
+        return {f"training {metrics[0].name}": measure_of(metrics[0], self._data, weight)(prediction)}

@@ -4,6 +4,7 @@
 #include "common.cuh"
 #include "rules/curvature.hpp"
 #include "rules/exact_sum.hpp"
+#include "rules/influence.hpp"
 #include "rules/routing.hpp"
 
 namespace polyleaf {
@@ -13,13 +14,24 @@ __device__ inline SumGrid grid_of(const double* grids, int n_outputs, int output
   return {grids[output], grids[n_outputs + output]};
 }
 
+constexpr double kNoLimit = 1.7976931348623157e308;  // of what a row may say
+
+// What a leaf says of an output whose gradients and Hessians sum to these.
+__device__ inline float stored_leaf(double gradient, double hessian, const LeafRules& rules, int output) {
+  constexpr double kLargest = 3.4028234663852886e38;
+  const double shrunk = soft_threshold(gradient, rules.alpha != nullptr ? rules.alpha[output] : 0.0);
+  const double value = rules.learning_rate * leaf_value(shrunk, hessian + rules.reg_lambda);
+  return to_float(fmin(fmax(value, -kLargest), kLargest));
+}
+
 }  // namespace polyleaf
 
 // Gradients, Hessians and weight of one chunk of a leaf's rows: both parts of each sum, [coarse | fine]. A block has
 // teams of `width` threads, a thread an output, that share the rows: no order changes the sums. Where sums are plain,
-// there is one team. Shared memory: 6 numbers a thread.
+// there is one team. Shared memory: 6 numbers a thread. `limits`: leaves x outputs, of the gradients; may be null.
 extern "C" __global__ void sum_leaves(const polyleaf::RowChunk* chunks, const uint32* rows, polyleaf::Gradients of,
-                                      int term, int width, polyleaf::LeafGrids grids, double* sums) {
+                                      int term, int width, polyleaf::LeafGrids grids, const double* limits,
+                                      double* sums) {
   using namespace polyleaf;
   extern __shared__ double memory[];
   ExactSum(*parts)[3] = reinterpret_cast<ExactSum(*)[3]>(memory);
@@ -33,12 +45,13 @@ extern "C" __global__ void sum_leaves(const polyleaf::RowChunk* chunks, const ui
   if (output < n_outputs) {
     const SumGrid grid = grid_of(grids.gradient, n_outputs, output);
     const SumGrid hessian_grid = own ? grid_of(grids.hessian, n_outputs, output) : grid;
+    const double limit = limits != nullptr ? limits[static_cast<uint64>(chunk.target) * n_outputs + output] : kNoLimit;
 #pragma unroll 8
     for (uint32 i = chunk.begin + team; i < chunk.end; i += n_teams) {
       const uint64 row = rows[i];
       const double w = weight != nullptr ? weight[row] : 1.0;
       const double x = to_double(of.gradient.values[row * of.gradient.stride + output]);
-      g.add(w * x, grid);
+      g.add(w * within_limit(x, limit), grid);
       if (stored)
         h.add(w * to_double(of.hessian.values[row * of.hessian.stride + output]), hessian_grid);
       else if (own)
@@ -74,7 +87,6 @@ extern "C" __global__ void sum_leaves(const polyleaf::RowChunk* chunks, const ui
 extern "C" __global__ void value_leaves(const int* first_chunk, const double* sums, int n_outputs,
                                         polyleaf::LeafRules rules, float* values, double* totals) {
   using namespace polyleaf;
-  constexpr double kLargest = 3.4028234663852886e38;
   const int leaf = blockIdx.x, output = blockIdx.y * blockDim.x + threadIdx.x;
   if (output >= n_outputs) return;
   const uint64 stride = 2ull * n_outputs + 1;
@@ -87,14 +99,89 @@ extern "C" __global__ void value_leaves(const int* first_chunk, const double* su
     of_weight.add({coarse[2 * n_outputs], fine[2 * n_outputs]});
   }
   const double g = of_gradient.value(), h = of_hessian.value(), weight = of_weight.value();
-  const double shrunk = soft_threshold(g, rules.alpha != nullptr ? rules.alpha[output] : 0.0);
-  const double value =
-      rules.learning_rate * leaf_value(shrunk, (rules.own_hessian != 0 ? h : weight) + rules.reg_lambda);
-  values[static_cast<uint64>(leaf) * n_outputs + output] = to_float(fmin(fmax(value, -kLargest), kLargest));
+  values[static_cast<uint64>(leaf) * n_outputs + output] =
+      stored_leaf(g, rules.own_hessian != 0 ? h : weight, rules, output);
   double* out = totals + leaf * stride;
   out[output] = g;
   out[n_outputs + output] = h;
   if (output == 0) out[2 * n_outputs] = weight;
+}
+
+// The largest magnitude of a gradient in a chunk of a leaf's rows: chunks x outputs. Teams as in sum_leaves; shared
+// memory: a number a thread.
+extern "C" __global__ void largest_in_leaves(const polyleaf::RowChunk* chunks, const uint32* rows,
+                                             polyleaf::Gradients of, int width, double* largest) {
+  using namespace polyleaf;
+  extern __shared__ double parts[];
+  const RowChunk chunk = chunks[blockIdx.x];
+  const int thread = threadIdx.x, n_teams = blockDim.x / width, team = thread / width;
+  const int output = blockIdx.y * width + thread % width;
+  double most = 0;
+  if (output < of.n_outputs)
+#pragma unroll 8
+    for (uint32 i = chunk.begin + team; i < chunk.end; i += n_teams)
+      most =
+          fmax(most, fabs(to_double(of.gradient.values[static_cast<uint64>(rows[i]) * of.gradient.stride + output])));
+  parts[thread] = most;
+  __syncthreads();
+  if (team != 0 || output >= of.n_outputs) return;
+  for (int other = thread + width; other < static_cast<int>(blockDim.x); other += width)
+    most = fmax(most, parts[other]);
+  largest[static_cast<uint64>(blockIdx.x) * of.n_outputs + output] = most;
+}
+
+// What a row may say in each leaf (leaves x outputs), a thread an output; no limit where no row is beyond it. `totals`
+// have sums of magnitudes in the place of Hessians; `row`: the least weight of any.
+extern "C" __global__ void limit_leaves(const int* first_chunk, int n_leaves, double row, const double* totals,
+                                        const double* largest, int n_outputs, double* limits) {
+  using namespace polyleaf;
+  const int output = blockIdx.x * blockDim.x + threadIdx.x;
+  if (output >= n_outputs) return;
+  const uint64 stride = 2ull * n_outputs + 1;
+  double weight = 0, magnitudes = 0;
+  for (int leaf = 0; leaf < n_leaves; ++leaf) {
+    weight += totals[leaf * stride + 2 * n_outputs];
+    magnitudes += totals[leaf * stride + n_outputs + output];
+  }
+  const double ordinary = magnitudes / weight;
+  for (int leaf = 0; leaf < n_leaves; ++leaf) {
+    double most = 0;
+    for (int c = first_chunk[leaf]; c < first_chunk[leaf + 1]; ++c)
+      most = fmax(most, largest[static_cast<uint64>(c) * n_outputs + output]);
+    const double* sum = totals + leaf * stride;
+    const double limit = influence_limit(ordinary, row, sum[n_outputs + output], most, sum[2 * n_outputs]);
+    limits[static_cast<uint64>(leaf) * n_outputs + output] = most > limit ? limit : kNoLimit;
+  }
+}
+
+// Values of leaves from gradients within limits, a thread an output: `sums` are of these, `totals` of all there is.
+// What is cut off is said to all rows alike.
+extern "C" __global__ void value_bounded_leaves(const int* first_chunk, int n_leaves, const double* sums,
+                                                const double* totals, const double* limits, int n_outputs,
+                                                polyleaf::LeafRules rules, float* values) {
+  using namespace polyleaf;
+  const int output = blockIdx.x * blockDim.x + threadIdx.x;
+  if (output >= n_outputs) return;
+  const uint64 stride = 2ull * n_outputs + 1;
+  const auto within = [&](int leaf) {
+    const double whole = totals[leaf * stride + output];
+    if (limits[static_cast<uint64>(leaf) * n_outputs + output] == kNoLimit) return whole;
+    ExactSum of_gradient;
+    for (int c = first_chunk[leaf]; c < first_chunk[leaf + 1]; ++c)
+      of_gradient.add({sums[c * 2 * stride + output], sums[c * 2 * stride + stride + output]});
+    return of_gradient.value();
+  };
+  double weight = 0, cut = 0;
+  for (int leaf = 0; leaf < n_leaves; ++leaf) {
+    weight += totals[leaf * stride + 2 * n_outputs];
+    cut += totals[leaf * stride + output] - within(leaf);
+  }
+  const double of_all = cut / weight;
+  for (int leaf = 0; leaf < n_leaves; ++leaf) {
+    const double own = totals[leaf * stride + 2 * n_outputs];
+    const double g = said_to_all(within(leaf), own, of_all);
+    values[static_cast<uint64>(leaf) * n_outputs + output] = stored_leaf(g, own, rules, output);
+  }
 }
 
 // Adds the values of leaves to the scores of their rows, a warp a row. Blocks along y share the rows of a chunk.
