@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
 
+from distributed import Client
 from rows import X, Y, array, watched
 
 import dask
@@ -249,6 +250,23 @@ def test_a_lost_scheduler_leaves_a_checkpoint_of_all_rounds(tmp_path):
     assert load_model(path).n_estimators_ == 4
     resumed = PolyleafRegressor(**COMMON).fit(X, Y, resume=path)
     np.testing.assert_array_equal(resumed.predict(X), PolyleafRegressor(**COMMON).fit(X, Y).predict(X))
+
+
+def test_a_client_that_is_closed_meanwhile_ends_the_fit():
+    """It is not the default one of this process, and there it would wait for ever."""
+    cluster = Cluster(1)  # of its own: what a closed client leaves on workers takes a while to expire
+    other = Client(cluster.client.scheduler.address, set_as_default=False)
+
+    def close(state):
+        if state.round == 1:
+            threading.Thread(target=other.close).start()
+
+    model = DaskPolyleafRegressor(**COMMON | {"n_estimators": 10_000}, callbacks=[close])
+    try:
+        with pytest.raises(ConnectionError, match="was lost after"):
+            model.fit(array(X, 40), array(Y, 30), client=other)
+    finally:
+        cluster.close()
 
 
 def test_rounds_that_no_worker_knows_any_more_come_from_the_client(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -13,10 +14,10 @@ import pytest
 
 pytest.importorskip("distributed", reason='Dask is not installed: pip install "polyleaf[dask]"')
 
-from distributed import Client, Future, LocalCluster, get_worker
+from distributed import CancelledError, Client, Future, LocalCluster, get_worker
 
 from cluster import QUICK
-from polyleaf.dask.comms import is_connected, threads_of_workers, worker_states
+from polyleaf.dask.comms import at_client, is_connected, threads_of_workers, worker_states
 from polyleaf.dask.launch import Run, launch
 from polyleaf.dask.messages import Deadlines
 from polyleaf.peers.collectives import Collectives
@@ -230,7 +231,8 @@ def test_ctrl_c_at_the_client_stops_all_ranks(cluster, tmp_path):
     assert cluster.left_behind(addresses) == {}
 
 
-def test_tasks_that_are_cancelled_stop(cluster, tmp_path):
+@pytest.mark.parametrize("hear", [None, bytes])
+def test_tasks_that_are_cancelled_stop(cluster, tmp_path, hear):
     addresses = cluster.grow_to(3)
 
     def cancel():
@@ -241,8 +243,8 @@ def test_tasks_that_are_cancelled_stop(cluster, tmp_path):
         client.cancel(mine, force=True)
 
     threading.Thread(target=cancel).start()
-    with pytest.raises(BaseException, match="cancelled"):
-        launch(cluster.client, exchange_until_stopped, shared_out(addresses, tmp_path), QUICK)
+    with Run(cluster.client, QUICK) as run, pytest.raises(CancelledError, match="was cancelled"):
+        run.launch(exchange_until_stopped, shared_out(addresses, tmp_path), hear)
     waited_for(lambda: len(list(tmp_path.glob("ended ?"))) == 3)
     assert cluster.left_behind(addresses) == {}
 
@@ -262,7 +264,33 @@ def test_a_client_that_is_gone_leaves_nothing_behind(cluster, tmp_path):
     other.close()
     waited_for(lambda: len(list(tmp_path.glob("ended ?"))) == 2)
     waited_for(lambda: cluster.left_behind(addresses) == {})
-    thread.join()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_who_waits_for_a_client_that_is_closed_hears_of_it(cluster):
+    other = Client(cluster.client.scheduler.address, set_as_default=False)
+    said = []
+    waits = threading.Event()
+
+    async def for_ever():
+        waits.set()
+        await asyncio.Event().wait()
+
+    def one():
+        try:
+            at_client(other, for_ever)
+        except OSError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=one)
+    thread.start()
+    assert waits.wait(60)
+    other.close()
+    thread.join(60)
+    assert said == ["the client was closed"]
+    with pytest.raises(OSError, match="the client was closed"):
+        at_client(other, for_ever)
 
 
 def test_workers_may_be_threads_of_one_process():
@@ -298,7 +326,7 @@ def test_a_client_that_has_given_up_says_so(cluster):
     other.close()
     assert other.scheduler is None
     for question in (threads_of_workers, worker_states):
-        with pytest.raises(OSError, match="given up its scheduler"):
+        with pytest.raises(OSError, match=r"was closed|given up its scheduler"):
             question(other)
     assert not is_connected(other)
 

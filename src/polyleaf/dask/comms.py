@@ -6,7 +6,8 @@ through the scheduler.
 
 Tested with dask and distributed 2026.8.0, and with 2025.7.0: of a worker, ``handlers``, ``plugin_add``,
 ``plugins``, ``rpc.connect`` and ``reuse``, ``loop.asyncio_loop``, ``state.tasks`` and ``nthreads``,
-``memory_manager``; of a client, ``_run``, ``sync``, ``loop``, and ``scheduler.broadcast`` and ``identity``;
+``memory_manager``; of a client, ``_run``, ``loop``, what its methods return in that loop, and
+``scheduler.broadcast`` and ``identity``;
 of a scheduler, in functions that run there, ``remove_worker``, ``tasks`` with ``exception_blame`` and
 ``erred_on``; ``distributed.core.send_recv``, ``distributed.client._wait`` and
 ``distributed.protocol.to_serialize``.
@@ -16,9 +17,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,10 +35,13 @@ from polyleaf.dask.messages import Message, Reply, read_reply
 from polyleaf.peers.exchange import Received
 
 Result = TypeVar("Result")
+_Running = tuple[concurrent.futures.Future[Result], asyncio.AbstractEventLoop]
 
 _PLUGIN = "polyleaf-messages"
 _OPERATION = "polyleaf_message"
 _LINE = "polyleaf_line"
+# After so many seconds somebody who waits for a client looks whether it is still there.
+_LOOK_SECONDS = 1.0
 # Below this a part travels inside of the message; above, beside it and without a copy.
 _INSIDE_BYTES = 4096
 
@@ -167,6 +172,50 @@ def cancellation_of_own_task(worker: Worker) -> Callable[[], bool]:
     return is_cancelled
 
 
+async def _called(function: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
+    return await function(*arguments)
+
+
+def _begun(client: Client, calling: Coroutine[Any, Any, Result]) -> _Running[Result]:
+    """Run a coroutine in the event loop of a client; return what will come of it, and the loop."""
+    try:
+        loop: asyncio.AbstractEventLoop = client.loop.asyncio_loop
+        return asyncio.run_coroutine_threadsafe(calling, loop), loop
+    except RuntimeError as error:  # the loop has ended
+        calling.close()
+        raise OSError("the client was closed") from error
+
+
+def at_client(client: Client, function: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
+    """Call a coroutine function in the event loop of a client, and wait, in another thread.
+
+    There, methods of clients and futures return what is to be awaited, and may be given here, too: outside,
+    they wait for ever for a client that is closed meanwhile.
+
+    Raises
+    ------
+    OSError
+        The client was closed.
+    """
+    calling = _called(function, *arguments)
+    running, loop = _begun(client, calling)
+    try:
+        while not concurrent.futures.wait([running], _LOOK_SECONDS).done and loop.is_running():
+            pass
+    except BaseException:
+        running.cancel()
+        raise
+    if not running.done():
+        calling.close()
+        raise OSError("the client was closed")
+    try:
+        return running.result()
+    except concurrent.futures.CancelledError as error:
+        if client.status == "running":
+            raise
+        raise OSError("the client was closed") from error
+
+
 def run_on_workers(
     client: Client, function: Callable[..., Any], arguments: Mapping[str, tuple[Any, ...]], seconds: float
 ) -> dict[str, Any]:
@@ -184,7 +233,7 @@ def run_on_workers(
             await asyncio.wait(running.values(), timeout=seconds)
         return {address: _outcome(one, address, seconds) for address, one in running.items()}
 
-    return client.sync(all_of_them)  # type: ignore[no-any-return]
+    return at_client(client, all_of_them)
 
 
 def ask_worker(client: Client, function: Callable[..., Any], address: str) -> concurrent.futures.Future[Any]:
@@ -193,7 +242,7 @@ def ask_worker(client: Client, function: Callable[..., Any], address: str) -> co
     async def one() -> Any:
         return (await client._run(function, workers=[address]))[address]
 
-    return asyncio.run_coroutine_threadsafe(one(), client.loop.asyncio_loop)
+    return _begun(client, one())[0]
 
 
 def _outcome(running: asyncio.Future[dict[str, Any]], address: str, seconds: float) -> Any:
@@ -214,6 +263,11 @@ async def call_line(
     if not isinstance(reply, dict) or "reports" not in reply:
         raise OSError(f"no report of {address}")
     return list(reply["reports"])
+
+
+def await_all(client: Client, futures: Sequence[Future], seconds: float) -> None:
+    """Wait until all of some futures are done; raise TimeoutError where they take longer."""
+    at_client(client, partial(_wait, futures, timeout=seconds, return_when="ALL_COMPLETED"))
 
 
 async def first_of(pending: Sequence[Future], other: asyncio.Future[Any] | None, seconds: float) -> None:
@@ -255,7 +309,7 @@ def is_connected(client: Client) -> bool:
         return False
     try:
         with _connected(client):
-            client.sync(client.scheduler.identity)
+            at_client(client, client.scheduler.identity)
     except (OSError, RuntimeError):
         return False
     return True
@@ -275,13 +329,13 @@ def _connected(client: Client) -> Iterator[None]:
 def threads_of_workers(client: Client) -> dict[str, int]:
     """Return the threads of the workers of the cluster, by address. Raises OSError where it is gone."""
     with _connected(client):
-        return dict(client.nthreads())
+        return dict(at_client(client, client.nthreads))
 
 
 def worker_states(client: Client) -> dict[str, WorkerState]:
     """Return the workers of the cluster by address. Raises OSError where it is gone."""
     with _connected(client):
-        workers = client.sync(client.scheduler.identity)["workers"]
+        workers = at_client(client, client.scheduler.identity)["workers"]
     return {
         address: WorkerState(worker["last_seen"], worker["status"], worker["nthreads"])
         for address, worker in workers.items()
@@ -290,7 +344,7 @@ def worker_states(client: Client) -> dict[str, WorkerState]:
 
 def failed_at(client: Client, key: Any) -> list[str]:
     """Return the workers on which a task failed, or the task that it needs."""
-    found: list[str] = client.run_on_scheduler(_failed_at, key)
+    found: list[str] = at_client(client, client.run_on_scheduler, _failed_at, key)
     return found
 
 
@@ -304,7 +358,7 @@ def drop_workers(client: Client, addresses: Collection[str]) -> None:
     there = threads_of_workers(client)
     known = [address for address in addresses if address in there]
     if known:
-        client.run_on_scheduler(_drop_workers, known)
+        at_client(client, client.run_on_scheduler, _drop_workers, known)
 
 
 async def _drop_workers(addresses: list[str], dask_scheduler: Any) -> None:

@@ -7,14 +7,22 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self
 
 import cloudpickle
-from distributed import Client, Future, wait
+from distributed import CancelledError, Client, Future
 
-from polyleaf.dask.comms import WorkerState, run_on_workers, threads_of_workers, worker_states
+from polyleaf.dask.comms import (
+    WorkerState,
+    at_client,
+    first_of,
+    run_on_workers,
+    threads_of_workers,
+    worker_states,
+)
 from polyleaf.dask.line import Listener
 from polyleaf.dask.messages import Deadlines
 from polyleaf.dask.rank import Rank, abort_run, ask_run, forget_run, has_begun, open_run, run_rank
@@ -149,7 +157,7 @@ class Run:
                 )
                 futures.append(future)
             self._watch(futures, addresses, listener, look)
-            return futures[0].result()
+            return at_client(self.client, futures[0].result)
         except BaseException as error:
             why = error.error if isinstance(error, CallbackError) else error
             news: ExchangeError = Stopped(f"the client stopped the run ({type(why).__name__}: {why})")
@@ -157,8 +165,9 @@ class Run:
                 self._lost.add(error.address)
                 news = error
             self._on_living(abort_run, addresses, self.id, self.epoch, news)
-            self._await_end(futures, addresses)
-            self.client.cancel(futures, force=True)
+            with contextlib.suppress(OSError):  # the scheduler is gone, or the client was closed
+                self._await_end(futures, addresses)
+                at_client(self.client, partial(self.client.cancel, futures, force=True))
             raise
         finally:
             if listener is not None:
@@ -200,7 +209,7 @@ class Run:
             failed = [future for future in ended if future.status != "finished"]
             if failed:
                 self._await_end(futures, addresses)
-                raise _most_telling(futures, addresses)
+                raise _most_telling(self.client, futures, addresses)
             if len(ended) == len(futures):
                 return
             now = worker_states(self.client)
@@ -233,8 +242,7 @@ class Run:
         if pending and listener is not None:
             listener.listen(pending, self.deadlines.beat)
         elif pending:
-            with contextlib.suppress(TimeoutError):
-                wait(pending, timeout=self.deadlines.beat, return_when="FIRST_COMPLETED")
+            at_client(self.client, first_of, pending, None, self.deadlines.beat)
         return [future for future in futures if future.done()]
 
     def _await_end(self, futures: Sequence[Future], addresses: Sequence[str]) -> None:
@@ -242,7 +250,9 @@ class Run:
         until = time.monotonic() + self.deadlines.silence
         while time.monotonic() < until:
             self._lost |= {
-                error.address for error in _errors(futures).values() if isinstance(error, PeerLost)
+                error.address
+                for error in _errors(self.client, futures).values()
+                if isinstance(error, PeerLost)
             }
             living = set(self._living(addresses))
             at = zip(futures, addresses, strict=False)  # there may be no futures yet
@@ -281,7 +291,7 @@ def launch(
         return run.launch(function, shards)
 
 
-def _most_telling(futures: Sequence[Future], addresses: Sequence[str]) -> BaseException:
+def _most_telling(client: Client, futures: Sequence[Future], addresses: Sequence[str]) -> BaseException:
     """Return the error that began it, with the worker it is of: what others say of it tells less."""
 
     def order(rank: int) -> int:
@@ -290,7 +300,7 @@ def _most_telling(futures: Sequence[Future], addresses: Sequence[str]) -> BaseEx
                 return place
         return 4 if isinstance(errors[rank], ExchangeError) else -1
 
-    errors = _errors(futures)
+    errors = _errors(client, futures)
     raised = min(errors, key=order)
     error = errors[raised]
     if isinstance(error, PeerLost):  # says where
@@ -305,10 +315,18 @@ def _naming(error: BaseException, rank: int, address: str) -> BaseException:
     return error
 
 
-def _errors(futures: Sequence[Future]) -> dict[int, BaseException]:
+def _errors(client: Client, futures: Sequence[Future]) -> dict[int, BaseException]:
     """Return the errors that there are, by rank."""
     return {
-        rank: future.exception()
+        rank: _error_of(client, future)
         for rank, future in enumerate(futures)
         if future.done() and future.status != "finished"
     }
+
+
+def _error_of(client: Client, future: Future) -> BaseException:
+    if future.cancelled():  # it has no error of its own
+        error: BaseException = CancelledError(f"{future.key} was cancelled")
+    else:
+        error = at_client(client, future.exception)
+    return error

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from distributed import Client, Future, Worker
 
-from polyleaf.dask.comms import call_line, first_of, on_loop
+from polyleaf.dask.comms import at_client, call_line, first_of, on_loop
 from polyleaf.dask.post import Post
 
 
@@ -130,7 +130,7 @@ class Listener:
         """Answer reports until a future is done or time is up."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not any(future.done() for future in pending):
-            for report in self._client.sync(self._next, pending, left):
+            for report in at_client(self._client, self._next, pending, left):
                 self._n_heard += 1
                 self._answer = self._hear(report)
 
@@ -150,4 +150,5 @@ class Listener:
     def close(self) -> None:
         """Wait for no more reports."""
         if self._calling is not None:
-            self._client.loop.add_callback(self._calling.cancel)
+            with contextlib.suppress(RuntimeError):  # there is no loop where the client was closed
+                self._client.loop.add_callback(self._calling.cancel)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from dask.array import Array
 from dask.base import is_dask_collection
-from distributed import CancelledError, Client, Future, wait
+from distributed import CancelledError, Client, Future
 
 from polyleaf.dask.balance import assign
-from polyleaf.dask.comms import failed_at, threads_of_workers
+from polyleaf.dask.comms import at_client, await_all, failed_at, threads_of_workers
 from polyleaf.peers.exchange import Stopped
 
 # Seconds after which somebody who waits for partitions looks up.
@@ -254,7 +254,7 @@ def _partitions(
     numbers = range(len(futures)) if numbers is None else numbers
     while True:
         try:
-            wait(futures, timeout=_BETWEEN)
+            await_all(client, futures, _BETWEEN)
         except TimeoutError:
             if not set(workers) & set(threads_of_workers(client)):  # Dask would wait for them to come back
                 raise Stopped(f"all workers that were to compute {name} are gone") from None
@@ -268,7 +268,7 @@ def _partitions(
         raise LostRows(name, lost)
     for number, future in zip(numbers, futures, strict=True):
         if future.status != "finished":
-            error = future.exception()
+            error = at_client(client, future.exception)
             where = "".join(f", on the worker at {address}" for address in failed_at(client, future.key))
             error.add_note(f"(partition {number} of {name}{where})")
             raise error
@@ -286,7 +286,7 @@ def _lengths(
             lengths[name] = client.map(_n_rows, futures[name], pure=False)
         else:
             lengths[name] = list(known)
-    return client.gather(lengths)  # type: ignore[no-any-return]
+    return at_client(client, client.gather, lengths)
 
 
 def _rows(
