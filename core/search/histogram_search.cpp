@@ -53,7 +53,7 @@ std::size_t HistogramSearch::most_histograms() const {
   if (leaves_are_scarce(rules_.max_depth, rules_.max_leaves))
     wanted = static_cast<std::size_t>(rules_.max_leaves);
   else
-    wanted = std::max(levels, std::min(threads * levels, std::size_t{1} << rules_.max_depth));
+    wanted = std::max(levels, std::min(threads * levels, std::size_t{1} << std::min(rules_.max_depth, 30)));
   if (n_threads_ > 1) wanted += threads;
   return std::min(wanted, rows_.size() + 1);
 }
