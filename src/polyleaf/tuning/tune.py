@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.cross_validation import folds_of
 from polyleaf.estimators.fit import patience_of
 from polyleaf.estimators.held_out import HeldOut
-from polyleaf.estimators.parts import Indices, weights_of
-from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
+from polyleaf.estimators.parts import Indices
+from polyleaf.estimators.problem import Problem, read_problem, training_rows
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Integer, Real, Seed, Verbosity
 from polyleaf.params.settings import seed_of
@@ -276,10 +276,7 @@ def _params(estimator: BasePolyleaf, metric: Any) -> dict[str, Any]:
 
 
 def _watched(problem: Problem, metric: Any) -> str:
-    """Return the name of the metric that is to be improved, which can be measured on all rows."""
-    with problem.names.used():
-        own = replace(problem.data, weights=weights_of(problem, problem.own_weight))
-        check_measured(problem.metrics, own, problem.coding.words("y"))
+    """Return the name of the metric that is to be improved."""
     names = [one.name for one in problem.metrics]
     if problem.kind == "mixed" and metric is not None:
         if metric not in names:
