@@ -14,7 +14,7 @@ from polyleaf.data.row_groups import group_numbers
 from polyleaf.estimators.bagging import train_bags
 from polyleaf.estimators.held_out import Stopping, train_held_out
 from polyleaf.estimators.problem import Problem, check_measured
-from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_params
+from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_groups, describe_params
 from polyleaf.model.file import write_model
 from polyleaf.model.fitted import SavedModel
 from polyleaf.params.combinations import check
@@ -118,19 +118,20 @@ def train_on(
         Also of a run that Ctrl-C or a callback ended, with the error.
     """
     measured = evaluations(problem, evals)
+    numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
     if start is not None and start.source == "resume":
         start.note.check_holds_out(fit.stopping is not None)
+        start.note.check_groups(numbers)
 
     @cache
     def note() -> CheckpointNote:
-        return note_of(problem, start)
+        return replace(note_of(problem, start), groups=describe_groups(numbers))
 
     def save(path: str | os.PathLike[str], result: TrainingResult, stopped_at: int | None = None) -> None:
         page = replace(note(), holds_out=fit.stopping is not None, stopped_at=stopped_at)
         write_model(path, SavedModel(problem.kind, problem.params, problem.fitted(result), page))
 
     if fit.stopping is not None:
-        numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
         if fit.n_bags > 1:
             return train_bags(problem, fit.n_bags, fit.stopping.refit, fit.callbacks, numbers)
         return train_held_out(problem, fit.stopping, fit.callbacks, numbers, start, save)
