@@ -93,9 +93,9 @@ def tune(
     groups : array-like of shape (n_rows,), default=None
         Rows of a group are trained on, or measured, together.
     cv : int, scikit-learn splitter, or iterable of (train, test) indices, default=None
-        What is measured: folds, as of `polyleaf.cv`, or one pair of training and other rows. None: rows that
-        are held out as ``n_estimators="auto"`` does, `validation_fraction` of them; below 2,000 rows each in
-        turn.
+        What is measured: folds, as of `polyleaf.cv`, of which there may be one, ``[(train, test)]``. None:
+        rows that are held out as ``n_estimators="auto"`` does, `validation_fraction` of them; below 2,000
+        rows each in turn.
     metric : str or callable, default=None
         What is to be improved, as `eval_metric` of the estimator (of a list, the last); of a mixed model the
         name of one that it measures, as in `evals_result_`. None: that which early stopping would watch.
@@ -174,6 +174,7 @@ def tune(
         clock.elapsed,
         outcome.end,
         refitted,
+        outcome.left_out,
     )
 
 
@@ -208,6 +209,7 @@ class _Outcome:
     best_params: dict[str, Any]
     metric: str
     end: End
+    left_out: dict[str, int]
 
 
 def _searched(
@@ -221,6 +223,7 @@ def _searched(
     given = training_rows(rows.X, rows.y, rows.sample_weight)
     with opened(estimator._targets(params).naming_columns(given), params["categorical_features"]) as given:
         problem = read_problem(estimator, params, given, holds_out=True)
+        problem = _measured_alike(problem)
         watched = _watched(problem, asked.metric)
         if patience is not None:
             callbacks[0] = EarlyStopping(patience, metric=watched)
@@ -237,7 +240,7 @@ def _searched(
         finally:
             progress.close()
     best_params = _best_params(found, validation, estimator, params)
-    return _Outcome(found.trials(watched), found.best.trial, best_params, watched, found.end)
+    return _Outcome(found.trials(watched), found.best.trial, best_params, watched, found.end, search.left_out)
 
 
 def _binned(problem: Problem, rows: _Rows) -> tuple[BinnedMatrix, list[tuple[Indices, Indices]]]:
@@ -273,6 +276,13 @@ def _params(estimator: BasePolyleaf, metric: Any) -> dict[str, Any]:
     if isinstance(params["random_state"], np.random.RandomState):  # which would give each trial another seed
         params["random_state"] = int(params["random_state"].randint(np.iinfo(np.int32).max))
     return params
+
+
+def _measured_alike(problem: Problem) -> Problem:
+    """Return the same problem with metrics by name: usual ones hang on parameters that may be searched."""
+    if problem.kind == "mixed" or problem.params["eval_metric"] is not None:
+        return problem
+    return problem.with_params(problem.params | {"eval_metric": [one.name for one in problem.metrics]})
 
 
 def _watched(problem: Problem, metric: Any) -> str:
