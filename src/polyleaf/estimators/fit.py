@@ -23,6 +23,7 @@ from polyleaf.params.table import AUTO_PATIENCE
 from polyleaf.training.callbacks import Checkpoint, EarlyStopping, all_callbacks
 from polyleaf.training.continuation import Start
 from polyleaf.training.loop import Beginning, TrainingResult, train
+from polyleaf.training.optuna_pruning import OptunaPruning
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def fit_of(params: Mapping[str, Any], n_eval_sets: int, **situation: Any) -> Fit
             n_early_stopping=n_early_stopping,
             holds_out=holds_out,
             checkpoint=checkpoint,
+            pruning=any(isinstance(one, OptunaPruning) for one in given),
             **situation,
         )
     )

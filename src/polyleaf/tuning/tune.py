@@ -29,6 +29,7 @@ from polyleaf.params.table import AUTO_FEW_ROWS
 from polyleaf.params.validation import validate_params
 from polyleaf.params.wording import shown
 from polyleaf.training.callbacks import CallbackError, Checkpoint, EarlyStopping, all_callbacks
+from polyleaf.training.optuna_pruning import OptunaPruning
 from polyleaf.tuning.clock import Clock
 from polyleaf.tuning.dimensions import Dimension
 from polyleaf.tuning.progress import SearchProgress
@@ -138,6 +139,7 @@ def tune(
             cross_validation=cv is not None,
             tuning=True,
             checkpoint=any(isinstance(one, Checkpoint) for one in callbacks),
+            pruning=any(isinstance(one, OptunaPruning) for one in callbacks),
         )
     )
     if params["device"] == "cuda":
