@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, mean_pinball_loss, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.class_weight import compute_class_weight
 
-from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
+from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
 from polyleaf.data.weights import Weights, rows_with_weight
 from polyleaf.metrics import make_metrics
 
@@ -223,6 +223,22 @@ def test_a_callable_metric_gets_the_weights_or_is_refused():
     fitted = model("regression", eval_metric=["mse", seeing]).fit(X, y, eval_set=(X, with_nan))
     result = fitted.evals_result_["validation_0"]
     np.testing.assert_allclose(result["seeing"], result["mse"])
+
+
+@pytest.mark.parametrize("params", [{}, {"n_bags": 2}, {"n_estimators": 3, "early_stopping_rounds": 2}])
+def test_a_callable_metric_is_refused_also_where_rows_are_held_out(params):
+    """It would see 0 in the place of a target that is missing, and no weights; no callback is called yet."""
+    X, y = targets()
+    with_nan = np.where(holes(y.shape), np.nan, y)
+    made = model("regression", eval_metric=["mae", lambda y, prediction: 0.0])
+    made.set_params(n_estimators="auto", callbacks=[lambda state: pytest.fail("a round was done")])
+    made.set_params(**params)
+    for given in ((X, with_nan), (X, y, np.arange(1.0, len(X) + 1))):
+        with pytest.raises(ValueError, match=r"^y has weights or missing .* takes no sample_weight"):
+            made.fit(*given)
+    mixed = PolyleafMixed({"a": "regression", "b": "regression"}, eval_metric={"a": lambda y, p: 0.0})
+    with pytest.raises(ValueError, match="y has weights or missing"):
+        mixed.fit(X, {"a": with_nan[:, 0], "b": y[:, 1]})
 
 
 def test_early_stopping_with_missing_targets():

@@ -18,7 +18,7 @@ import pytest
 import scipy.sparse
 
 from polyleaf import BinnedTable, PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, tune
-from polyleaf.callbacks import Checkpoint, EarlyStopping
+from polyleaf.callbacks import Checkpoint, EarlyStopping, OptunaPruning
 from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.inputs import table_numbers
 from polyleaf.data.tables import Table
@@ -56,6 +56,11 @@ def gradients(y: Any, raw: Any) -> tuple[Any, Any]:
 
 def blind(y: Any, prediction: Any) -> float:
     return 0.0
+
+
+def pruning() -> OptunaPruning:
+    """Without a trial: Optuna need not be installed."""
+    return OptunaPruning.__new__(OptunaPruning)
 
 
 def regressor(**params: Any) -> Any:
@@ -190,6 +195,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "n_bags, going on": lambda: PolyleafRegressor(n_bags=2).fit(X, TARGETS, init_model=fitted("targets")),
     "n_bags, cv": lambda: cv(PolyleafRegressor(n_bags=2), X, TARGETS),
     "n_bags, Checkpoint": lambda: PolyleafRegressor(n_bags=2, callbacks=[Checkpoint("file")]).fit(X, TARGETS),
+    "n_bags, OptunaPruning": lambda: PolyleafRegressor(n_bags=2, callbacks=[pruning()]).fit(X, TARGETS),
     "bags, some rounds": lambda: PolyleafRegressor(n_bags=2, n_estimators=2).fit(X, TARGETS)[:1],
     "predict_spread, one model": lambda: fitted("targets").predict_spread(X),
     "eval_X, eval_set": lambda: PolyleafRegressor().fit(
@@ -213,6 +219,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "Checkpoint, tune": lambda: tune(
         PolyleafRegressor(callbacks=[Checkpoint("file")]), X, TARGETS, n_trials=1
     ),
+    "OptunaPruning, tune": lambda: tune(PolyleafRegressor(callbacks=[pruning()]), X, TARGETS, n_trials=1),
     "no max_depth, no max_leaves": regressor(max_depth=None),
     "cuda, sparse leaves": regressor(device="cuda", sparse_leaves=2),
     "cuda, sparse labels": sparse_labels(device="cuda"),

@@ -132,6 +132,18 @@ def test_charts_of_features_change_with_the_selector(many: Path, browser: Browse
     assert_silent(browser, many)
 
 
+def test_rows_as_points_name_all_features(many: Path, browser: Browser) -> None:
+    """Also those whose names are single letters, four of six."""
+    browser.look(1200)
+    browser.open(many)
+    names = browser.ask(
+        """[...document.querySelectorAll('svg[aria-label^="Shapley values of"] text.strong')].map(
+        one => one.firstChild.nodeValue)"""
+    )
+    assert {"a", "b", "e", "f"} < set(names)
+    assert len(names) == 6
+
+
 def test_search_filters_outputs(many: Path, browser: Browser) -> None:
     browser.look(1200)
     browser.open(many)

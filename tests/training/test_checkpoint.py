@@ -17,7 +17,7 @@ import training_cases
 from forgery import forge
 from polyleaf import PolyleafClassifier, PolyleafRegressor, load_model
 from polyleaf.callbacks import Checkpoint, EarlyStopping, LearningRateSchedule
-from polyleaf.model.checkpoint import describe_data, describe_params
+from polyleaf.model.checkpoint import describe_data, describe_params, read_note
 from polyleaf.model.file import read_model, write_model
 from training_cases import CASES, CLASSES, LABELS, SAMPLED, TARGETS, WEIGHT, X, assert_same_model
 
@@ -530,3 +530,47 @@ def test_digests_of_earlier_builds_are_understood(path):
         case.make(n_estimators=ROUNDS).fit(changed(X, (7, 1)), case.y, case.weight, resume=path)
     resumed = case.make(n_estimators=ROUNDS).fit(X, case.y, case.weight, resume=path)
     assert_same_model(resumed, case.make(n_estimators=ROUNDS).fit(X, case.y, case.weight))
+
+
+GROUPS = np.arange(len(X)) % 40
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (GROUPS[::-1], "groups holds other values"),
+        (None, "groups was given, and is not now"),
+        (GROUPS + 7, ""),  # other names of the same groups
+    ],
+)
+def test_other_groups_are_refused_where_rows_are_held_out(given, words, path):
+    """Rows that were trained on would be held out, and the other way round."""
+    case = CASES["regression"]
+    stopping = {"early_stopping_rounds": 2, "refit": False}
+    broken_off(case, path, 3, fit={"groups": GROUPS}, **stopping)
+    model = case.make(n_estimators=ROUNDS, **stopping)
+    if words:
+        with pytest.raises(ValueError, match=f"^resume: the checkpoint is of a run on other data: {words}"):
+            model.fit(X, case.y, case.weight, groups=given, resume=path)
+    else:
+        resumed = model.fit(X, case.y, case.weight, groups=given, resume=path)
+        unbroken = case.make(n_estimators=ROUNDS, **stopping).fit(X, case.y, case.weight, groups=GROUPS)
+        assert_same_model(resumed, unbroken)
+
+
+def test_groups_where_there_were_none_are_refused(path):
+    """Those of an earlier build, which say nothing of groups, resume as before."""
+    case = CASES["regression"]
+    stopping = {"early_stopping_rounds": 2, "refit": False}
+    broken_off(case, path, 3, **stopping)
+    model = case.make(n_estimators=ROUNDS, **stopping)
+    with pytest.raises(ValueError, match="groups was not given, and is now"):
+        model.fit(X, case.y, case.weight, groups=GROUPS, resume=path)
+    saved = read_model(path)
+    before = saved.checkpoint.describe()
+    assert before.pop("groups") is None
+    earlier = replace(saved, checkpoint=read_note(before, saved.fitted.forest.n_rounds))
+    for groups in (None, GROUPS):
+        earlier.checkpoint.check_groups(groups)
+    with pytest.raises(ValueError, match="which groups"):
+        read_note(before | {"groups": 3}, saved.fitted.forest.n_rounds)

@@ -105,6 +105,7 @@ def test_lists_ranges_and_distributions() -> None:
         ),
         ({"n_estimators": (10, 100)}, ValueError, "'n_estimators' is not searched: tune.. finds the number"),
         ({"objective": ["huber"]}, ValueError, "'objective' is not searched: scores would not be comparable"),
+        ({"n_bags": [1, 3]}, ValueError, "'n_bags' is not searched: trials measure single models"),
         ({"random_state": [1, 2]}, ValueError, "'random_state' is not searched: it makes no model better"),
         ({"max_depth": []}, ValueError, r"space\['max_depth'\] is empty"),
         ({"max_depth": [3, 0]}, ValueError, r"space\['max_depth'\]\[1\] must be"),
@@ -130,6 +131,11 @@ def test_a_wrong_space_is_refused_before_any_work(space: Any, error: type[Except
     assert not called
 
 
+def test_the_space_of_labels_is_not_searched() -> None:
+    with pytest.raises(ValueError, match="'label_space' is not searched: scores would not be comparable"):
+        tune(PolyleafClassifier(), X, Y > 0, n_trials=3, space={"label_space": [None, "hashed"]})
+
+
 def test_a_space_in_which_nothing_goes_together_is_refused_before_any_work() -> None:
     called: list[Any] = []
     model = PolyleafClassifier(**SMALL, hessian="exact", callbacks=[called.append])
@@ -142,6 +148,10 @@ def test_settings_that_do_not_go_together_are_left_out() -> None:
     space = {"sketch": [None, "top_outputs"], "multi_strategy": ["multi_output_tree", "one_output_per_tree"]}
     result = tune(PolyleafRegressor(**SMALL), X, Y, n_trials=50, space=space)
     tried = {tuple(one.params.values()) for one in result.trials[1:]}
+    ((why, n_left_out),) = result.left_out.items()
+    assert n_left_out == 1
+    assert f"1 setting was left out: {why}\n" in str(result)
+    assert "sketch='top_outputs' does not go with" in why
     assert tried == {
         (None, "multi_output_tree"),
         (None, "one_output_per_tree"),

@@ -277,3 +277,20 @@ def test_arguments_are_those_of_the_docstring() -> None:
     assert tune.__doc__ is not None
     for name in inspect.signature(tune).parameters:
         assert name in tune.__doc__
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_all_trials_are_measured_alike_where_units_are_searched(given: bool) -> None:
+    """The usual metric of held-out rows hangs on `scale_targets`; that of the first trial is that of all."""
+    start = regressor(n_estimators=4, scale_targets=given)
+    result = tune(start, X, Y * [1, 10, 1], n_trials=3, space={"scale_targets": [True, False]}, cv=PAIR)
+    assert result.metric == ("rrmse" if given else "rmse")
+    assert [one.params["scale_targets"] for one in result.trials] == [given, not given]
+    assert "eval_metric" not in result.best_params
+    scores = [
+        tune(
+            start.set_params(scale_targets=one), X, Y * [1, 10, 1], n_trials=1, cv=PAIR, metric=result.metric
+        )
+        for one in (given, not given)
+    ]
+    assert [one.score for one in result.trials] == [one.best_score for one in scores]

@@ -157,7 +157,10 @@ class _Bags:
 
         def member(number: int, halt: Halt) -> TrainingResult:
             own = [copy.copy(one) for one in self.callbacks]  # each has a state
-            return self._member(number, [*own, halt], [halt], n_threads)
+            found = self._member(number, [*own, halt], [halt], n_threads)
+            if isinstance(found.error, Exception):  # which ends them all; Ctrl-C keeps what there is
+                raise found.error
+            return found
 
         return side_by_side(member, n_members, n_at_once)
 

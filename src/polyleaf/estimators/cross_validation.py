@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -23,6 +24,7 @@ from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.fit import patience_of
 from polyleaf.estimators.parts import Indices, run_of_part, weights_of
 from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
+from polyleaf.metrics import Metric
 from polyleaf.params import wording
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Boolean
@@ -47,7 +49,8 @@ class CVResult:
     Attributes
     ----------
     mean, std : dict of str to ndarray of shape (n_rounds,)
-        For each metric the mean over the folds, and the standard deviation (of these folds: ``ddof=0``).
+        For each metric the mean over the folds, and the standard deviation (of these folds: ``ddof=0``). A
+        fold without a value (NaN) is left out up to the round in which it has the first.
     folds : dict of str to ndarray of shape (n_folds, n_rounds)
         For each metric the values themselves.
     best_round : int
@@ -223,9 +226,10 @@ def cv(
     values = {
         metric.name: np.array([run.history[_SET_NAME][metric.name] for run in runs]) for metric in measured
     }
+    means = {name: np.array(of_rounds) for name, of_rounds in together.history[_SET_NAME].items()}
     best = state.best_iteration
     if best is None:
-        best = _best(np.array(together.history[_SET_NAME][measured[-1].name]), measured[-1].greater_is_better)
+        best = _best(means[measured[-1].name], measured[-1])
     models = None
     if return_models:
         models = []
@@ -236,8 +240,8 @@ def cv(
             )
             models.append(model)
     return CVResult(
-        mean={name: of_folds.mean(axis=0) for name, of_folds in values.items()},
-        std={name: of_folds.std(axis=0) for name, of_folds in values.items()},
+        mean=means,
+        std={name: together.deviations(name) for name in values},
         folds=values,
         best_round=best,
         models=models,
@@ -277,10 +281,19 @@ def folds_of(
     return folds
 
 
-def _best(means: FloatArray, greater_is_better: bool) -> int:
+def _best(means: FloatArray, metric: Metric) -> int:
+    """Return the round with the best mean; the last one, with a warning, where no round has any."""
     if len(means) == 0:
         return -1
-    values = -means if greater_is_better else means
+    if np.isnan(means).all():
+        warnings.warn(
+            f"cv(): the metric {metric.name!r} is NaN after all rounds on the test rows of every fold: these "
+            "have no such value, as rows of one class have no area under a curve. best_round is the last.",
+            UserWarning,
+            stacklevel=3,  # the caller of cv
+        )
+        return len(means) - 1
+    values = -means if metric.greater_is_better else means
     return int(np.argmin(np.where(np.isnan(values), np.inf, values)))
 
 

@@ -15,7 +15,7 @@ from polyleaf.estimators.bagging import train_bags
 from polyleaf.estimators.held_out import Stopping, train_held_out
 from polyleaf.estimators.leaf_trial import prefers_larger_leaves, with_leaves
 from polyleaf.estimators.problem import Problem, check_measured
-from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_params
+from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_groups, describe_params
 from polyleaf.model.file import write_model
 from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.params.combinations import check
@@ -24,6 +24,7 @@ from polyleaf.params.table import AUTO_PATIENCE
 from polyleaf.training.callbacks import Checkpoint, EarlyStopping, all_callbacks
 from polyleaf.training.continuation import Start
 from polyleaf.training.loop import Beginning, TrainingResult, train
+from polyleaf.training.optuna_pruning import OptunaPruning
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def fit_of(params: Mapping[str, Any], n_eval_sets: int, **situation: Any) -> Fit
             n_early_stopping=n_early_stopping,
             holds_out=holds_out,
             checkpoint=checkpoint,
+            pruning=any(isinstance(one, OptunaPruning) for one in given),
             **situation,
         )
     )
@@ -121,20 +123,19 @@ def train_on(
         What ended the run: KeyboardInterrupt, or whatever a callback raised.
     """
     measured = evaluations(problem, evals)
+    numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
     if start is not None and start.source == "resume":
         start.note.check_holds_out(fit.stopping is not None)
+        start.note.check_groups(numbers)
 
     @cache
     def note() -> CheckpointNote:
-        return note_of(problem, start)
+        return replace(note_of(problem, start), groups=describe_groups(numbers))
 
     def save(path: str | os.PathLike[str], result: TrainingResult, stopped_at: int | None = None) -> None:
         page = replace(note(), holds_out=fit.stopping is not None, stopped_at=stopped_at)
         write_model(path, SavedModel(problem.kind, problem.params, problem.fitted(result), page))
 
-    numbers = None
-    if fit.stopping is not None and groups is not None:
-        numbers = group_numbers(groups, problem.kept, problem.data.n_rows)
     problem = with_leaves(problem, prefers_larger_leaves(problem, fit.stopping, numbers))
     if fit.stopping is None:
         result = train(

@@ -307,6 +307,10 @@ def read_problem(
     if isinstance(given.X, BinnedTable):
         check_weights_of_cuts(given.X, data.weights.row, rows.kept)
     metrics = targets.make_metrics(coding, loss, data, holds_out=holds_out)
+    if holds_out:  # some of them are measured, with the weights they have without their classes
+        with rows.names.used():
+            own = replace(data, weights=Weights.of(loss.output_weights(rows.weight)))
+            check_measured(metrics, own, coding.words(given.y_name))
     if isinstance(data.X, StreamedTable):
         _plan_memory(data.X, data, loss, settings, given.X_name, holds_out)
     if start is not None:

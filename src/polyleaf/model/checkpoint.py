@@ -62,6 +62,9 @@ class CheckpointNote:
         Whether rows of the run are held out.
     stopped_at : int or None
         How many rounds these ask for; the trees are then of all rows. None: that is not known yet.
+    groups : dict or None
+        Of the groups that are held out together, as `data`; None: there are none. Empty: that is not known,
+        as an earlier build wrote it.
     """
 
     seed: int
@@ -70,6 +73,7 @@ class CheckpointNote:
     data: dict[str, dict[str, Any] | None]
     holds_out: bool = False
     stopped_at: int | None = None
+    groups: dict[str, Any] | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return the page as JSON holds it."""
@@ -79,7 +83,9 @@ class CheckpointNote:
             "params": self.params,
             "data": self.data,
         }
-        return page | {"stopped_at": self.stopped_at} if self.holds_out else page
+        if not self.holds_out:
+            return page
+        return page | {"stopped_at": self.stopped_at, "groups": self.groups}
 
     def check_params(self, params: Mapping[str, Any], kind: EstimatorKind) -> None:
         """Raise ValueError naming the first parameter that is not as it was."""
@@ -109,30 +115,41 @@ class CheckpointNote:
         `shard`: which of the rows are here; None: all.
         """
         for name, values in data.items():
-            before = self.data[name]
-            earlier = before is not None and not str(before.get("digest")).startswith(_OF_ROWS)
-            now = _description(values, shard, in_one_stream=earlier)
-            if before == now:
-                continue
-            opening = f"resume: the checkpoint is of a run on other data: {name}"
-            if before is None or now is None:
-                raise ValueError(
-                    f"{opening} was {'not given' if before is None else 'given'}, and "
-                    f"{'is not' if now is None else 'is'} now."
-                )
-            if _BINNED in (before.get("dtype"), now["dtype"]) and before.get("dtype") != now["dtype"]:
-                kinds = ("a table of numbers", "a BinnedTable")
-                was, is_now = kinds if now["dtype"] == _BINNED else kinds[::-1]
-                raise ValueError(f"{opening} was {was}, and is {is_now} now; pass what it was.")
-            for what in ("shape", "dtype"):
-                if before.get(what) != now[what]:
-                    raise ValueError(f"{opening} had {what} {before.get(what)}, and has {now[what]} now.")
-            if earlier and shard is not None:
-                raise ValueError(
-                    f"{opening} cannot be compared: an earlier build wrote the file. Resume it where all "
-                    "rows are in one place."
-                )
-            raise ValueError(f"{opening} holds other values.")
+            self._check(name, self.data[name], values, shard)
+
+    def check_groups(self, groups: Array | None) -> None:
+        """Raise ValueError unless the rows are in the same groups, by the number of each row's."""
+        if self.groups != {}:
+            self._check("groups", self.groups, groups, None)
+
+    @staticmethod
+    def _check(
+        name: str, before: dict[str, Any] | None, values: FeatureTable | None, shard: Shard | None
+    ) -> None:
+        """Raise ValueError unless an array is the one that was described."""
+        earlier = before is not None and not str(before.get("digest")).startswith(_OF_ROWS)
+        now = _description(values, shard, in_one_stream=earlier)
+        if before == now:
+            return
+        opening = f"resume: the checkpoint is of a run on other data: {name}"
+        if before is None or now is None:
+            raise ValueError(
+                f"{opening} was {'not given' if before is None else 'given'}, and "
+                f"{'is not' if now is None else 'is'} now."
+            )
+        if _BINNED in (before.get("dtype"), now["dtype"]) and before.get("dtype") != now["dtype"]:
+            kinds = ("a table of numbers", "a BinnedTable")
+            was, is_now = kinds if now["dtype"] == _BINNED else kinds[::-1]
+            raise ValueError(f"{opening} was {was}, and is {is_now} now; pass what it was.")
+        for what in ("shape", "dtype"):
+            if before.get(what) != now[what]:
+                raise ValueError(f"{opening} had {what} {before.get(what)}, and has {now[what]} now.")
+        if earlier and shard is not None:
+            raise ValueError(
+                f"{opening} cannot be compared: an earlier build wrote the file. Resume it where all "
+                "rows are in one place."
+            )
+        raise ValueError(f"{opening} holds other values.")
 
 
 def read_note(entry: object, n_rounds: int) -> CheckpointNote:
@@ -143,7 +160,7 @@ def read_note(entry: object, n_rounds: int) -> CheckpointNote:
     ValueError
         When it is no such page.
     """
-    if not isinstance(entry, dict) or set(entry) - {"stopped_at"} != {
+    if not isinstance(entry, dict) or set(entry) - {"stopped_at", "groups"} != {
         "seed",
         "init_rounds",
         "params",
@@ -163,7 +180,10 @@ def read_note(entry: object, n_rounds: int) -> CheckpointNote:
         raise ValueError("its checkpoint does not say what it was trained with.")
     if not all(one is None or isinstance(one, dict) for one in data.values()):
         raise ValueError("its checkpoint does not say what it was trained on.")
-    return CheckpointNote(seed, init_rounds, params, data, "stopped_at" in entry, stopped_at)
+    groups = entry.get("groups", {})
+    if groups is not None and not isinstance(groups, dict):
+        raise ValueError("its checkpoint does not say which groups its rows were in.")
+    return CheckpointNote(seed, init_rounds, params, data, "stopped_at" in entry, stopped_at, groups)
 
 
 def describe_params(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,6 +204,11 @@ def describe_data(
         Which of the rows are here; the description is that of all. None: all are.
     """
     return {name: _description(data[name], shard) for name in _DATA_NAMES}
+
+
+def describe_groups(groups: Array | None) -> dict[str, Any] | None:
+    """Return what a checkpoint says of the number of each row's group; None: rows are of no group."""
+    return _description(groups, None)
 
 
 def _description(

@@ -449,6 +449,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "a run of several models does not go on from one",
     ),
     Exclusion(
+        "n_bags, OptunaPruning",
+        options.BAGS,
+        options.OPTUNA_PRUNING,
+        "each model would report the same steps again (leave `n_bags` to the fit after the study)",
+    ),
+    Exclusion(
         "bags, some rounds",
         options.FITTED_BAGS,
         options.SOME_ROUNDS,
@@ -532,6 +538,12 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "Checkpoint, cv", options.CHECKPOINT, options.CROSS_VALIDATION, "there is no single model to save"
     ),
     Exclusion("Checkpoint, tune", options.CHECKPOINT, options.TUNING, "there is no single model to save"),
+    Exclusion(
+        "OptunaPruning, tune",
+        options.OPTUNA_PRUNING,
+        options.TUNING,
+        "each of its own trials would report the same steps again",
+    ),
     Exclusion(
         "no max_depth, no max_leaves",
         options.NO_MAX_DEPTH,

@@ -395,6 +395,7 @@ ADDING_TREES = Option(
 GOING_ON_TWICE = Option("each other", lambda s: len(s.going_on) > 1)
 FIRST_SCORE = Option("`init_model`, `warm_start` with a base score other than 0", lambda s: s.first_score)
 CHECKPOINT = Option("`Checkpoint`", lambda s: s.checkpoint)
+OPTUNA_PRUNING = Option("`OptunaPruning`", lambda s: s.pruning)
 CROSS_VALIDATION = Option("`cv`", lambda s: s.cross_validation, "cv()")
 TUNING = Option("`tune`", lambda s: s.tuning, "tune()")
 

@@ -67,9 +67,9 @@ class Situation:
         All that asks for trees to go on from.
     first_score : bool
         Whether the model to go on from has a base score other than 0.
-    checkpoint, cross_validation, tuning : bool
-        Whether a checkpoint is to be written; whether there is a model for each fold; whether parameters are
-        searched.
+    checkpoint, pruning, cross_validation, tuning : bool
+        Whether a checkpoint is to be written; whether rounds are reported to a trial of Optuna; whether there
+        is a model for each fold; whether parameters are searched.
     asked : frozenset of str
         Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "stages", "rounds", "spread",
         "versus", "outputs", "gain per output"; of partial dependence "paths method", "recursion method",
@@ -112,6 +112,7 @@ class Situation:
     going_on: tuple[str, ...] = ()
     first_score: bool = False
     checkpoint: bool = False
+    pruning: bool = False
     cross_validation: bool = False
     tuning: bool = False
     asked: frozenset[str] = frozenset()

@@ -16,6 +16,20 @@ from polyleaf.training.state import Callback, TrainingState
 from polyleaf.training.watched import known_name
 
 
+class NoBestRound(ValueError):
+    """No round can be the best one: the metric that is to say so has no value."""
+
+    @classmethod
+    def of(cls, watcher: str, metric: str, data: str, n_rounds: int) -> NoBestRound:
+        """Return the error of who watches a metric of a data set."""
+        return cls(
+            f"{watcher}: the metric {metric!r} on {data!r} was no finite number after any of {n_rounds} "
+            "round(s), so that none is the best. Either these rows have no such value, as rows of one class "
+            "have no area under a curve, or predictions are beyond all bounds. Take another eval_metric, or "
+            "other rows to measure."
+        )
+
+
 class EarlyStopping(Callback):
     """End the training when a metric has not improved for some rounds.
 
@@ -32,6 +46,12 @@ class EarlyStopping(Callback):
         Name of the evaluation set. None: the last one.
     min_delta : float, default=0.0
         An improvement is larger than this.
+
+    Raises
+    ------
+    ValueError
+        When it is to end the training, or the training is over, and the metric was NaN or infinite after all
+        rounds.
     """
 
     def __init__(
@@ -48,6 +68,7 @@ class EarlyStopping(Callback):
         """Find what is to be watched."""
         data = known_name("EarlyStopping", "data", self.data, state.evals_result)
         metric = known_name("EarlyStopping", "metric", self.metric, state.greater_is_better)
+        self._watched = metric, data
         self._sign = -1.0 if state.greater_is_better[metric] else 1.0
         self._values = state.evals_result[data][metric]
         self._seen = self._best_round = 0
@@ -63,10 +84,12 @@ class EarlyStopping(Callback):
 
     def after_training(self, state: TrainingState) -> None:
         """Take account of rounds that were there before, if no other was done."""
-        self._look(state)
-        self._values = []
+        try:
+            self._look(state, at_end=True)
+        finally:
+            self._values = []
 
-    def _look(self, state: TrainingState) -> bool:
+    def _look(self, state: TrainingState, *, at_end: bool = False) -> bool:
         """Read the rounds not seen yet; a value of NaN is no improvement."""
         for number in range(self._seen, min(len(self._values), state.n_done)):
             value = self._sign * self._values[number]
@@ -75,8 +98,12 @@ class EarlyStopping(Callback):
             self._seen = number + 1
         if self._seen == 0:
             return False
-        state.best_iteration = self._best_round
-        return self._seen - 1 - self._best_round >= self.rounds
+        stops = self._seen - 1 - self._best_round >= self.rounds
+        if math.isfinite(self._best):
+            state.best_iteration = self._best_round
+        elif stops or at_end:
+            raise NoBestRound.of("early stopping", *self._watched, self._seen)
+        return stops
 
 
 class LearningRateSchedule(Callback):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from polyleaf.data.inputs import FloatArray
 from polyleaf.metrics import Metric
 from polyleaf.training.forest_maker import RoundsDone
 from polyleaf.training.loop import Run
@@ -14,6 +16,9 @@ from polyleaf.training.state import EvalsResult
 
 class Folds:
     """Runs that advance together; their history is the mean over them.
+
+    A run counts from its first value of a metric on: on rows of one class, for instance, there is no area
+    under a curve, and that of the other runs' rows is as good without it.
 
     Parameters
     ----------
@@ -46,6 +51,7 @@ class Folds:
         self._done = done
         self.runs: list[Run] = []
         self.history: EvalsResult = {set_name: {metric.name: [] for metric in metrics}}
+        self._with_value: dict[tuple[str, str], npt.NDArray[np.bool_]] = {}
 
     @property
     def n_rounds(self) -> int:
@@ -60,8 +66,8 @@ class Folds:
         self._n_rounds = min(run.n_rounds for run in self.runs)
         for name, of_set in self.history.items():
             for metric, means in of_set.items():
-                values = [run.history[name][metric][: self._n_rounds] for run in self.runs]
-                means.extend(np.mean(values, axis=0).tolist())
+                for number in range(self._n_rounds):
+                    means.append(self._mean(name, metric, number))
 
     def step(self, learning_rate: float) -> None:
         """Do one round of each run."""
@@ -69,7 +75,26 @@ class Folds:
             run.step(learning_rate)
         for name, of_set in self.history.items():
             for metric, means in of_set.items():
-                means.append(float(np.mean([run.history[name][metric][-1] for run in self.runs])))
+                means.append(self._mean(name, metric, -1))
         if self._done is not None:
             self._done.append([tree for run in self.runs for tree in run.last_round()])
         self._n_rounds += 1
+
+    def _mean(self, name: str, metric: str, number: int) -> float:
+        """Return the mean over those runs that have had a value by this round, which is the next one."""
+        values = np.array([run.history[name][metric][number] for run in self.runs])
+        seen = self._with_value.get((name, metric), np.zeros(len(values), dtype=np.bool_))
+        seen = self._with_value[name, metric] = seen | ~np.isnan(values)
+        return float(values[seen].mean()) if seen.any() else float("nan")
+
+    def deviations(self, metric: str) -> FloatArray:
+        """Return the standard deviation over the runs after each round, of those that the mean is of."""
+        (name,) = self.history
+        values = np.array([run.history[name][metric] for run in self.runs])
+        seen = np.logical_or.accumulate(~np.isnan(values), axis=1)
+        return np.array(
+            [
+                of_round[there].std() if there.any() else np.nan
+                for of_round, there in zip(values.T, seen.T, strict=True)
+            ]
+        )

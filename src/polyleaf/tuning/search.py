@@ -53,6 +53,11 @@ class Search:
         What is searched.
     seed : int
         Of all draws.
+
+    Attributes
+    ----------
+    left_out : dict of str and int
+        Why settings that were drawn do not go together, and how many of them.
     """
 
     def __init__(self, problem: Problem, space: Sequence[Dimension], seed: int) -> None:
@@ -61,6 +66,8 @@ class Search:
         self._seed = seed
         self._rules = {name: row.rule for name, row in parameters_of(problem.kind).items()}
         self._seen: set[str] = set()
+        self._why: dict[str, str] = {}  # the error of the first one, by the row that says so
+        self.left_out: dict[str, int] = {}
         self.start = Candidate((None,) * len(self._space), {}, problem)
         self._seen.add(self._written(problem.params))
 
@@ -98,12 +105,13 @@ class Search:
         written = self._written(params)
         if written in self._seen:
             return None
-        try:
-            candidate = self._candidate(places)
-        except Refused:
-            return None
         self._seen.add(written)
-        return candidate
+        try:
+            return self._candidate(places)
+        except Refused as error:
+            why = self._why.setdefault(error.row, str(error).rstrip("."))
+            self.left_out[why] = self.left_out.get(why, 0) + 1
+            return None
 
     def _drawn(self, rng: np.random.Generator) -> Places:
         return tuple(rng.random(len(self._space)).tolist())

@@ -24,9 +24,10 @@ _SAME = "it makes no model better"
 _FIXED = {
     **dict.fromkeys(("max_bins", "categorical_features", "class_weight"), _BINS),
     **dict.fromkeys(("targets", "objective", "huber_delta", "quantile_levels", "tweedie_power"), _AIM),
-    **dict.fromkeys(("loss_weight", "eval_metric"), _AIM),
+    **dict.fromkeys(("loss_weight", "eval_metric", "label_space"), _AIM),
     **dict.fromkeys(("n_estimators", "early_stopping_rounds", "validation_fraction", "refit"), _COURSE),
     **dict.fromkeys(("callbacks", "warm_start"), _COURSE),
+    "n_bags": "trials measure single models; set it in the estimator that is fitted in the end",
     **dict.fromkeys(("importance_type", "columns_by_name", "device", "n_jobs", "verbose"), _SAME),
     "random_state": _SAME,
 }

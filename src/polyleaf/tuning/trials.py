@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, overload
 
@@ -174,6 +174,8 @@ class TuneResult:
         Why there were no more trials; "space": all settings of a small space were tried.
     refitted : bool
         Whether the best estimator is fitted. False: Ctrl-C was pressed while it was.
+    left_out : dict of str and int
+        Why settings that were drawn were not tried, as their values do not go together, and how many.
     """
 
     best_estimator: Any
@@ -185,6 +187,7 @@ class TuneResult:
     seconds: float
     ended_by: Literal["n_trials", "seconds", "space", "interrupt"]
     refitted: bool = True
+    left_out: dict[str, int] = field(default_factory=dict)
 
     @property
     def interrupted(self) -> bool:
@@ -199,4 +202,7 @@ class TuneResult:
             f"{len(self.trials)} trials in {self.seconds:.1f} seconds{why}; the best (*) has {self.metric} "
             f"{self.best_score:.6g}, the first {first.score:.6g}"
         )
-        return f"{head}\n{self.trials!r}"
+        notes = [
+            f"{n} setting{' was' if n == 1 else 's were'} left out: {why}" for why, n in self.left_out.items()
+        ]
+        return "\n".join([head, *notes, repr(self.trials)])

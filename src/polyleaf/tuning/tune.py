@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.cross_validation import folds_of
 from polyleaf.estimators.fit import patience_of
 from polyleaf.estimators.held_out import HeldOut
-from polyleaf.estimators.parts import Indices, weights_of
-from polyleaf.estimators.problem import Problem, check_measured, read_problem, training_rows
+from polyleaf.estimators.parts import Indices
+from polyleaf.estimators.problem import Problem, read_problem, training_rows
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Integer, Real, Seed, Verbosity
 from polyleaf.params.settings import seed_of
@@ -29,6 +29,7 @@ from polyleaf.params.table import AUTO_FEW_ROWS
 from polyleaf.params.validation import validate_params
 from polyleaf.params.wording import shown
 from polyleaf.training.callbacks import CallbackError, Checkpoint, EarlyStopping, all_callbacks
+from polyleaf.training.optuna_pruning import OptunaPruning
 from polyleaf.tuning.clock import Clock
 from polyleaf.tuning.dimensions import Dimension
 from polyleaf.tuning.progress import SearchProgress
@@ -93,9 +94,9 @@ def tune(
     groups : array-like of shape (n_rows,), default=None
         Rows of a group are trained on, or measured, together.
     cv : int, scikit-learn splitter, or iterable of (train, test) indices, default=None
-        What is measured: folds, as of `polyleaf.cv`, or one pair of training and other rows. None: rows that
-        are held out as ``n_estimators="auto"`` does, `validation_fraction` of them; below 2,000 rows each in
-        turn.
+        What is measured: folds, as of `polyleaf.cv`, of which there may be one, ``[(train, test)]``. None:
+        rows that are held out as ``n_estimators="auto"`` does, `validation_fraction` of them; below 2,000
+        rows each in turn.
     metric : str or callable, default=None
         What is to be improved, as `eval_metric` of the estimator (of a list, the last); of a mixed model the
         name of one that it measures, as in `evals_result_`. None: that which early stopping would watch.
@@ -138,6 +139,7 @@ def tune(
             cross_validation=cv is not None,
             tuning=True,
             checkpoint=any(isinstance(one, Checkpoint) for one in callbacks),
+            pruning=any(isinstance(one, OptunaPruning) for one in callbacks),
         )
     )
     if params["device"] == "cuda":
@@ -174,6 +176,7 @@ def tune(
         clock.elapsed,
         outcome.end,
         refitted,
+        outcome.left_out,
     )
 
 
@@ -208,6 +211,7 @@ class _Outcome:
     best_params: dict[str, Any]
     metric: str
     end: End
+    left_out: dict[str, int]
 
 
 def _searched(
@@ -221,6 +225,7 @@ def _searched(
     given = training_rows(rows.X, rows.y, rows.sample_weight)
     with opened(estimator._targets(params).naming_columns(given), params["categorical_features"]) as given:
         problem = read_problem(estimator, params, given, holds_out=True)
+        problem = _measured_alike(problem)
         watched = _watched(problem, asked.metric)
         if patience is not None:
             callbacks[0] = EarlyStopping(patience, metric=watched)
@@ -237,7 +242,7 @@ def _searched(
         finally:
             progress.close()
     best_params = _best_params(found, validation, estimator, params)
-    return _Outcome(found.trials(watched), found.best.trial, best_params, watched, found.end)
+    return _Outcome(found.trials(watched), found.best.trial, best_params, watched, found.end, search.left_out)
 
 
 def _binned(problem: Problem, rows: _Rows) -> tuple[BinnedMatrix, list[tuple[Indices, Indices]]]:
@@ -275,11 +280,15 @@ def _params(estimator: BasePolyleaf, metric: Any) -> dict[str, Any]:
     return params
 
 
+def _measured_alike(problem: Problem) -> Problem:
+    """Return the same problem with metrics by name: usual ones hang on parameters that may be searched."""
+    if problem.kind == "mixed" or problem.params["eval_metric"] is not None:
+        return problem
+    return problem.with_params(problem.params | {"eval_metric": [one.name for one in problem.metrics]})
+
+
 def _watched(problem: Problem, metric: Any) -> str:
-    """Return the name of the metric that is to be improved, which can be measured on all rows."""
-    with problem.names.used():
-        own = replace(problem.data, weights=weights_of(problem, problem.own_weight))
-        check_measured(problem.metrics, own, problem.coding.words("y"))
+    """Return the name of the metric that is to be improved."""
     names = [one.name for one in problem.metrics]
     if problem.kind == "mixed" and metric is not None:
         if metric not in names:

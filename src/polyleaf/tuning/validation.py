@@ -12,7 +12,7 @@ import numpy as np
 from polyleaf._core import BinnedMatrix
 from polyleaf.estimators.parts import Indices, run_of_part
 from polyleaf.estimators.problem import Problem
-from polyleaf.training.callbacks import CallbackError, EarlyStopping
+from polyleaf.training.callbacks import CallbackError, EarlyStopping, NoBestRound
 from polyleaf.training.folds import Folds
 from polyleaf.training.loop import boost
 from polyleaf.training.state import TrainingState
@@ -97,8 +97,10 @@ class Validation:
 
         Raises
         ------
+        NoBestRound
+            When no round has a score.
         CallbackError
-            With what a callback has raised, but for KeyboardInterrupt, which cuts off.
+            With what another callback has raised, but for KeyboardInterrupt, which cuts off.
         """
         problem, course = candidate.problem, Course(self.stops)
         watch = Watch(course, _SET_NAME, self.metric, None if best is None else best.course)
@@ -124,12 +126,16 @@ class Validation:
         limit = Limit(self.clock, self._share_of_all(problem), reserved, self.stops)
         error = boost(together, state, [*self.callbacks, watch, limit])
         interrupt = error if isinstance(error, KeyboardInterrupt) else None
+        if isinstance(error, NoBestRound):
+            raise error
         if error is not None and interrupt is None:
             raise CallbackError(error)  # which is no failure of the trial
         status: Status = "pruned" if watch.pruned else "done"
         if interrupt is not None or (limit.is_up and status == "done" and state.n_done < state.n_rounds):
             status = "cut off"
         curve = np.array(together.history[_SET_NAME][self.metric][: state.n_done])
+        if interrupt is None and not np.isfinite(curve).any():
+            raise NoBestRound.of("tune()", self.metric, _SET_NAME, len(curve))
         n_rounds = state.best_round + 1
         trial = Trial(
             number,

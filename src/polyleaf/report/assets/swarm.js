@@ -44,7 +44,7 @@ function swarm(parent, coded, ranks) {
 
 // Writes a name that takes no more room than there is.
 function fit(text, name, room) {
-  for (let most = Math.min(name.length, Math.ceil(room / 4)); most > 1; most--) {
+  for (let most = Math.min(name.length, Math.ceil(room / 4)); most > 0; most--) {
     text.textContent = shortened(name, most);
     if (text.getComputedTextLength() <= room) return;
   }
