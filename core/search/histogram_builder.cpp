@@ -1,7 +1,6 @@
 #include "search/histogram_builder.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace polyleaf {
 namespace {
@@ -46,20 +45,21 @@ std::vector<std::int32_t> HistogramBuilder::sum_rows(const Node& node, const Tea
   const PayloadLayout& layout = payload_.layout;
   const std::size_t n_blocks = (node.n_here() + kChunkRows - 1) / kChunkRows;
   const bool several = team.most_threads() > 1 && node.n_here() * layout.n_channels() >= kParallelGathers;
-  std::vector<std::vector<std::int32_t>> partial(
-      several ? static_cast<std::size_t>(team.most_threads()) : 1,
-      std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kSlack, 0));
+  // Those of one thread after the other.
+  const std::size_t size = layout.n_channels() + PayloadLayout::kSlack;
+  const std::size_t n_parts = several ? static_cast<std::size_t>(team.most_threads()) : 1;
+  std::vector<std::int32_t> sums(n_parts * size, 0);
   team.run(several, n_blocks, [&](std::size_t block, int thread) {
     const std::size_t begin = node.begin + block * kChunkRows;
     const std::size_t count = std::min(kChunkRows, node.end - begin);
+    std::int32_t* part = sums.data() + (several ? static_cast<std::size_t>(thread) * size : 0);
     for (int t = 0; t < layout.n_tiles; ++t)
-      histogram_kernels().sum_payload(
-          payload_.tile(t), rows_.data() + begin, count,
-          partial[several ? static_cast<std::size_t>(thread) : 0].data() + t * layout.width);
+      histogram_kernels().sum_payload(payload_.tile(t), rows_.data() + begin, count, part + t * layout.width);
   });
-  for (std::size_t other = 1; other < partial.size(); ++other)  // integers: any order gives the same bits
-    for (std::size_t c = 0; c < partial[0].size(); ++c) partial[0][c] += partial[other][c];
-  return std::move(partial[0]);
+  for (std::size_t other = 1; other < n_parts; ++other)  // integers: any order gives the same bits
+    for (std::size_t c = 0; c < size; ++c) sums[c] += sums[other * size + c];
+  if (n_parts == 1) return sums;
+  return {sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
 void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& range, Scratch& scratch,

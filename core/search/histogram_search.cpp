@@ -1,6 +1,7 @@
 #include "search/histogram_search.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/histogram.hpp"
 #include "rules/pruning.hpp"
@@ -87,7 +88,10 @@ void HistogramSearch::search_children(Node& parent, Node& left, Node& right, con
   const bool search = may_split(small, rules_) || may_split(large, rules_);
   if (search || searches_.needs_totals()) {
     small.totals = builder_.sum_rows(small, team);
-    large.totals = parent.totals;
+    if (searches_.needs_totals())
+      large.totals = parent.totals;
+    else
+      large.totals = std::move(parent.totals);
     for (std::size_t c = 0; c < small.totals.size(); ++c) large.totals[c] -= small.totals[c];
   }
   searches_.branch(parent, left, right, team.member);
@@ -123,7 +127,7 @@ void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large, 
 
 void HistogramSearch::evaluate(const Siblings& nodes, const Team& team) {
   Evaluation evaluation{
-      nodes, searches_.start(nodes.built, nodes.derived, team.member), searches_.nothing_found(), {}, {}};
+      nodes, searches_.start(nodes.built, nodes.derived, team.member), nothing_found(team.member), {}, {}};
   const bool worthwhile = work(*nodes.built) >= kParallelWork;
   if (worthwhile) cut_into_pieces(evaluation, team);
   const std::size_t n_tiles = matrix_.tiles.size();
@@ -143,7 +147,7 @@ void HistogramSearch::evaluate(const Siblings& nodes, const Team& team) {
 }
 
 void HistogramSearch::evaluate_rows(Node& node, const Team& team) {
-  Found found = searches_.nothing_found();
+  Found& found = nothing_found(team.member);
   NodeRows& rows = of(team.member).rows;
   rows.take(terms_.payload, rows_.data() + node.begin, node.n_rows, searches_.copies_rows(node.n_rows));
   const NodeSearches::Search search = searches_.start_rows(node, rows, team.member);

@@ -169,7 +169,9 @@ void SharedSearch::run_together(const Job* jobs, std::size_t n) {
   build(jobs, n);
   shard_.peers().add_parts(part_begin_, n, n_threads_);
   const auto rank = static_cast<std::size_t>(shard_.peers().rank());
-  std::vector<Findings> found(n, {searches_.nothing_found(), {}});
+  Found nothing;
+  searches_.find_nothing(nothing);
+  std::vector<Findings> found(n, {nothing, {}});
   each(n, [&](std::size_t i, const Team& team) {
     search(jobs[i], parts_ + part_begin_[rank] + i * layouts_[rank].size(), team, found[i]);
   });
