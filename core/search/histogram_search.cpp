@@ -201,10 +201,13 @@ void HistogramSearch::build_piece(std::size_t piece, int thread, Evaluation& eva
 }
 
 void HistogramSearch::add_up(std::size_t at, int output_tile, const Evaluation& evaluation) {
-  const std::size_t size = matrix_.tiles[at].n_slots() * static_cast<std::size_t>(terms_.layout().width);
   const std::vector<int>& slots = evaluation.part_slots;
-  for (std::size_t part = 1; part < slots.size(); ++part)
-    histogram_kernels().add(pool_.at(slots[0], at, output_tile), pool_.at(slots[part], at, output_tile), size);
+  for (std::size_t part = 1; part < slots.size(); ++part) {
+    std::int32_t* to = pool_.at(slots[0], at, output_tile);
+    const std::int32_t* from = pool_.at(slots[part], at, output_tile);
+    builder_.each_used(
+        at, [&](std::size_t first, std::size_t count) { histogram_kernels().add(to + first, from + first, count); });
+  }
 }
 
 void HistogramSearch::evaluate_tile(std::size_t at, int thread, Evaluation& evaluation) {
@@ -229,7 +232,9 @@ void HistogramSearch::evaluate_tile(std::size_t at, int thread, Evaluation& eval
     if (search_built) built.add(tile, t, histogram);
     if (nodes.derived == nullptr) continue;
     std::int32_t* parent = pool_.at(nodes.parent_slot, at, t);
-    histogram_kernels().subtract(parent, histogram, size);
+    builder_.each_used(at, [&](std::size_t begin, std::size_t count) {
+      histogram_kernels().subtract(parent + begin, histogram + begin, count);
+    });
     derived.add(tile, t, parent);
   }
   if (search_built) evaluation.found[2 * at] = built.best(tile, {first, stride});

@@ -213,8 +213,8 @@ void SharedSearch::build(const Job* jobs, std::size_t n) {
     std::int32_t* histogram = parts_ + part_begin_[owner[at]] + i * layout.size() + layout.offset(matrix_, at, t);
     const std::size_t size = matrix_.tiles[at].n_slots() * static_cast<std::size_t>(terms_.layout().width);
     const bool built = builder_.uses(at) && jobs[i].built->n_here() > 0;
+    std::fill(histogram, histogram + size + HistogramLayout::kMargin, 0);  // what is not built is also sent
     if (built) builder_.build(at, t, rows_of(*jobs[i].built), scratch_[static_cast<std::size_t>(thread)], histogram);
-    std::fill(histogram + (built ? size : 0), histogram + size + HistogramLayout::kMargin, 0);
   });
 }
 
