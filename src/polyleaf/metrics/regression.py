@@ -12,7 +12,7 @@ from polyleaf.data.float_arrays import as_float64
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.row_weights import check_weights
 from polyleaf.data.sums import any_of_columns, weighted_mean
-from polyleaf.metrics.average import mean_of_cells
+from polyleaf.metrics.average import BLOCK_CELLS, mean_of_cells, mean_of_columns
 from polyleaf.metrics.metric import Measure
 
 
@@ -64,6 +64,13 @@ def relative_error(y: Array, prediction: FloatArray) -> FloatArray:
 def rmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     """Return the root of the mean squared error of all cells."""
     return math.sqrt(mean_of_cells(squared_error, y, prediction, weight))
+
+
+def rmse_of(y: Any, weight: FloatArray | None) -> Measure:
+    """Return `rmse` of predictions of `y`: of a few cells without a look at how they come."""
+    if y.size > BLOCK_CELLS or (weight is not None and weight.ndim == 2):
+        return lambda prediction: rmse(y, prediction, weight)
+    return lambda prediction: math.sqrt(weighted_mean(mean_of_columns((y - prediction) ** 2), weight))
 
 
 def r2_of(y: Any, weight: FloatArray | None) -> Measure:
