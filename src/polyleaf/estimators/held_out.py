@@ -336,7 +336,7 @@ def watched(
     done : list or None
         Gets the trees of each round to come: those of all runs, one after the other.
     refits : bool
-        Whether all rows are trained on next, and nobody asks for the forest unless something ends this.
+        Whether all rows come next, and nobody asks for the forest unless something ends this.
     """
     together = Folds(lambda: runs, HELD_OUT, problem.metrics, done)
     only = runs[0] if len(runs) == 1 else None

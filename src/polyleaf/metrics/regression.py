@@ -12,7 +12,7 @@ from polyleaf.data.float_arrays import as_float64
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.row_weights import check_weights
 from polyleaf.data.sums import any_of_columns, weighted_mean
-from polyleaf.metrics.average import mean_of_cells
+from polyleaf.metrics.average import BLOCK_CELLS, mean_of_cells, mean_of_columns
 from polyleaf.metrics.metric import Measure
 
 
@@ -66,13 +66,20 @@ def rmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     return math.sqrt(mean_of_cells(squared_error, y, prediction, weight))
 
 
+def rmse_of(y: Any, weight: FloatArray | None) -> Measure:
+    """Return `rmse` of predictions of `y`: of a few cells without a look at how they come."""
+    if y.size > BLOCK_CELLS or (weight is not None and weight.ndim == 2):
+        return lambda prediction: rmse(y, prediction, weight)
+    return lambda prediction: math.sqrt(weighted_mean(mean_of_columns((y - prediction) ** 2), weight))
+
+
 def r2_of(y: Any, weight: FloatArray | None) -> Measure:
     """Return the mean over the targets of R2, the coefficient of determination, of predictions of `y`.
 
     That of a target that does not vary is 1 where all predictions are right, else 0.
     """
     unexplained = _Unexplained(y, weight)
-    return lambda prediction: float((1 - unexplained(prediction)).mean())
+    return lambda prediction: _mean_of_targets(1 - unexplained(prediction))
 
 
 def r2(y: Any, prediction: Any, weight: FloatArray | None) -> float:
@@ -86,12 +93,17 @@ def rrmse_of(y: Any, weight: FloatArray | None) -> Measure:
     That of a target that does not vary is 0 where all predictions are right, else 1.
     """
     unexplained = _Unexplained(y, weight)
-    return lambda prediction: float(np.sqrt(unexplained(prediction)).mean())
+    return lambda prediction: _mean_of_targets(np.sqrt(unexplained(prediction)))
 
 
 def rrmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     """Return the mean over the targets of RMSE / standard deviation of the target; see `rrmse_of`."""
     return rrmse_of(y, weight)(prediction)
+
+
+def _mean_of_targets(values: FloatArray) -> float:
+    """Return the mean of a few numbers: what `mean` does, without its checks."""
+    return float(np.add.reduce(values) / len(values))
 
 
 class _Unexplained:
@@ -115,10 +127,12 @@ class _Unexplained:
         self._y, self._weight = y, weight
         variance = weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)
         self._constant = variance == 0
+        self._any_constant = bool(self._constant.any())
         self._variance = np.where(self._constant, 1, variance)
 
     def __call__(self, prediction: Any) -> FloatArray:
         if self._observed is not None:
             prediction = prediction[:, self._observed]
         residual = weighted_mean((self._y - prediction) ** 2, self._weight)
-        return np.where(self._constant, residual != 0, residual / self._variance)
+        share: FloatArray = residual / self._variance
+        return np.where(self._constant, residual != 0, share) if self._any_constant else share
