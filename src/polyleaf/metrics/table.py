@@ -32,6 +32,7 @@ from polyleaf.metrics.regression import (
     r2_of,
     relative_error,
     rmse,
+    rmse_of,
     rrmse,
     rrmse_of,
     squared_error,
@@ -241,7 +242,7 @@ _ERRORS: dict[str, MetricFunction] = {
     "mape": cell_mean(relative_error),
     "r2": r2,
 }
-_OF_TARGETS = {"rrmse": rrmse_of, "r2": r2_of}
+_OF_TARGETS = {"rmse": rmse_of, "rrmse": rrmse_of, "r2": r2_of}
 _METRICS: dict[TargetKind, dict[str, MetricFunction | AtK | PerTarget | _PropensityScored | _WithDetails]] = {
     "regression": {
         **_ERRORS,
