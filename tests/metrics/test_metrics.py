@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from sklearn import metrics as reference
 
-from polyleaf import PolyleafClassifier
+from polyleaf import PolyleafClassifier, PolyleafRegressor
 from polyleaf.metrics import (
     make_metrics,
     ndcg_at_k,
@@ -76,6 +76,31 @@ def test_rmse_per_output(weight):
 def test_rmse_per_output_refuses(y, prediction, weight, message):
     with pytest.raises(ValueError, match=message):
         rmse_per_output(y, prediction, weight)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -660, -256, 256, 700, 990])
+@pytest.mark.parametrize("name", ["rmse", "rrmse", "r2"])
+def test_squares_of_targets_of_any_size_stay_within_float64(name, exponent):
+    """A power of two changes no bit but the size, also where squares would overflow or vanish."""
+    y, prediction = RNG.normal(size=(2, N, 3))
+    y[:, 2] = prediction[:, 2] = 0.0
+    unit = 2.0**exponent
+    value = measured(name, "regression", y, prediction, WEIGHT)[1]
+    other = measured(name, "regression", y * unit, prediction * unit, WEIGHT)[1]
+    assert other == (value * unit if name == "rmse" else value)
+    units = np.array([unit, 1.0, 1.0])
+    mixed = measured(name, "regression", y * units, prediction * units, WEIGHT)[1]
+    assert 0 < mixed < np.inf if name == "rmse" else mixed == value
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e290])
+def test_early_stopping_by_targets_of_any_size(size):
+    X, noise = RNG.normal(size=(2, 400, 3))
+    model = PolyleafRegressor(learning_rate=0.3, max_depth=2, n_jobs=1)
+    model.fit(X, (X[:, :2] + 0.1 * noise[:, :2]) * size)
+    values = np.array(model.evals_result_["held_out"]["rmse"]) / size
+    assert model.n_estimators_ > 5
+    assert 0 < values[model.best_iteration_] < 0.8 * values[0] < 2
 
 
 def test_r2_of_a_constant_target():

@@ -67,10 +67,7 @@ def train_bags(
     parts = HeldOut(problem, groups, 1 / n_bags, in_turn=True)
     n_parts = len(parts.folds())
     if n_parts < n_bags:
-        raise ValueError(
-            f"n_bags={n_bags}, but the rows make {n_parts} part(s): different rows of X, or groups, are too "
-            "few."
-        )
+        raise _too_few_parts(n_bags, problem, parts, groups)
     parts.check_trainable()
     n_at_once = members_at_once(problem, callbacks, n_parts)
     bags = _Bags(problem, parts, callbacks, refit and can_replay(problem))
@@ -82,6 +79,20 @@ def train_bags(
     measured = {f"{HELD_OUT}_{number}": one.evals_result[HELD_OUT] for number, one in kept}
     whole, members = joined([trees_of_rounds(one.forest, 0, one.best_iteration + 1) for _, one in kept])
     return TrainingResult(whole, measured, whole.n_rounds - 1, error, members if len(members) > 1 else ())
+
+
+def _too_few_parts(
+    n_bags: int, problem: Problem, parts: HeldOut, groups: npt.NDArray[np.intp] | None
+) -> ValueError:
+    """Return the error of rows that cannot be shared out."""
+    kinds: npt.NDArray[np.integer[Any]]
+    if groups is None:
+        kinds, what = parts.matrix.row_hashes(problem.settings.n_threads), "X has {} different row(s)"
+    else:
+        kinds, what = groups, "groups has {} different group(s)"
+    n_kinds = len(np.unique(kinds))
+    uneven = "" if n_kinds < n_bags else ", too few of each class, or too few that have the weight"
+    return ValueError(f"n_bags={n_bags} needs as many parts of the rows, but {what.format(n_kinds)}{uneven}.")
 
 
 def members_at_once(problem: Problem, callbacks: Sequence[Any], n_members: int) -> int:

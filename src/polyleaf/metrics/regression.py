@@ -11,9 +11,13 @@ import numpy.typing as npt
 from polyleaf.data.float_arrays import as_float64
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.row_weights import check_weights
-from polyleaf.data.sums import any_of_columns, weighted_mean
+from polyleaf.data.sums import any_of_columns, column_range, weighted_mean
 from polyleaf.metrics.average import BLOCK_CELLS, mean_of_cells, mean_of_columns
 from polyleaf.metrics.metric import Measure
+
+# Squares of numbers within these powers of two, and of their differences down to the last bit, are far from
+# the ends of float64.
+_ORDINARY_EXPONENT = 256
 
 
 def rmse_per_output(y: object, prediction: object, weight: object = None) -> FloatArray:
@@ -61,16 +65,38 @@ def relative_error(y: Array, prediction: FloatArray) -> FloatArray:
     return np.abs(y - prediction) / np.maximum(np.abs(y), np.finfo(np.float64).eps)
 
 
-def rmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
-    """Return the root of the mean squared error of all cells."""
-    return math.sqrt(mean_of_cells(squared_error, y, prediction, weight))
-
-
 def rmse_of(y: Any, weight: FloatArray | None) -> Measure:
-    """Return `rmse` of predictions of `y`: of a few cells without a look at how they come."""
-    if y.size > BLOCK_CELLS or (weight is not None and weight.ndim == 2):
-        return lambda prediction: rmse(y, prediction, weight)
-    return lambda prediction: math.sqrt(weighted_mean(mean_of_columns((y - prediction) ** 2), weight))
+    """Return the root of the mean squared error of all cells, of predictions of `y`."""
+    unit = float(_units_near(_sizes(y).max()))
+    if unit == 1 and y.size <= BLOCK_CELLS and (weight is None or weight.ndim == 1):
+        # The same for a few cells, without a look at how they come.
+        return lambda prediction: math.sqrt(weighted_mean(mean_of_columns((y - prediction) ** 2), weight))
+
+    def of_cells(y: Array, prediction: FloatArray) -> FloatArray:
+        return squared_error(y, prediction) if unit == 1 else squared_error(y / unit, prediction / unit)
+
+    return lambda prediction: unit * math.sqrt(mean_of_cells(of_cells, y, prediction, weight))
+
+
+def rmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
+    """Return the root of the mean squared error of all cells; see `rmse_of`."""
+    return rmse_of(y, weight)(prediction)
+
+
+def _sizes(y: Any) -> FloatArray:
+    """Return the size of the largest number of each column."""
+    least, most = column_range(y)
+    return np.maximum(most, -least)
+
+
+def _units_near(sizes: FloatArray) -> FloatArray:
+    """Return powers of two near some sizes; 1 for ordinary ones.
+
+    Squares in these units neither overflow nor vanish, and all else keeps its bits.
+    """
+    exponent = np.frexp(sizes)[1]  # 0 of 0, and where there are no rows
+    exponent = np.where(np.abs(exponent) <= _ORDINARY_EXPONENT, 0, exponent)
+    return np.asarray(np.ldexp(1.0, np.clip(exponent, -1000, 1000)))
 
 
 def r2_of(y: Any, weight: FloatArray | None) -> Measure:
@@ -124,6 +150,9 @@ class _Unexplained:
             if not observed.all():
                 self._observed = observed
                 y, weight = y[:, observed], weight[:, observed]
+        unit = _units_near(_sizes(y))
+        self._unit = None if np.all(unit == 1) else unit
+        y = self._in_units(y)
         self._y, self._weight = y, weight
         variance = weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)
         self._constant = variance == 0
@@ -133,6 +162,9 @@ class _Unexplained:
     def __call__(self, prediction: Any) -> FloatArray:
         if self._observed is not None:
             prediction = prediction[:, self._observed]
-        residual = weighted_mean((self._y - prediction) ** 2, self._weight)
+        residual = weighted_mean((self._y - self._in_units(prediction)) ** 2, self._weight)
         share: FloatArray = residual / self._variance
         return np.where(self._constant, residual != 0, share) if self._any_constant else share
+
+    def _in_units(self, values: FloatArray) -> FloatArray:
+        return values if self._unit is None else values / self._unit
