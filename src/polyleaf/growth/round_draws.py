@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
 
-# Draws of up to so many bytes are remembered for all rounds that "auto" does at most: with their objects they
-# take 4 MiB. Larger ones are remembered for runs that advance together.
+# Draws of up to so many bytes are remembered for all rounds that "auto" does at most, which takes a few MiB;
+# larger ones for runs that advance together.
 _SMALL = 1024
 _ROUNDS_OF_SMALL = 2048
 _LARGE = 1 << 20
