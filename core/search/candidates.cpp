@@ -1,8 +1,15 @@
 #include "search/candidates.hpp"
 
+#include <algorithm>
+
 #include "rules/acceptance.hpp"
 
 namespace polyleaf {
+namespace {
+
+constexpr std::size_t kLeastRoom = 256;
+
+}  // namespace
 
 const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram,
                                 int width) {
@@ -17,8 +24,11 @@ void Candidates::clear(const SearchedNode& node, const FeatureTile& tile) {
   n_steps_ = 0;
   step_begin_.assign(1, 0);
   missing_seen_.assign(tile.n_features(), 0);
-  const std::size_t most = tile.n_slots();
-  if (steps_.size() >= most) return;
+}
+
+// Of tiles with many bins few are listed at a time.
+void Candidates::make_room() {
+  const std::size_t most = std::max<std::size_t>(2 * steps_.size(), kLeastRoom);
   steps_.resize(most);
   if (!weighed_) return;
   inverse_left_.resize(2 * most);
@@ -27,6 +37,7 @@ void Candidates::clear(const SearchedNode& node, const FeatureTile& tile) {
 
 void Candidates::add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing) {
   const std::int64_t least = terms_.rules.min_samples_leaf;
+  if (n_steps_ == steps_.size()) make_room();
   const std::size_t at = n_steps_++;
   const std::int64_t with_missing = left.count + missing.count;
   Step step{slot, rows_end, large_enough(left.count, n_, least),
@@ -75,9 +86,14 @@ void Candidates::list_bins(const FeatureTile& tile, const std::int32_t* histogra
 }
 
 void Candidates::list_rows(const FeatureTile& tile, const NodeRows& rows) {
-  rows_.start(terms_.layout(), tile, rows);
+  const std::int64_t least = terms_.rules.min_samples_leaf;
+  rows_.start(terms_.layout(), tile, rows, least);
+  if (!rows_.has_any_outside(least)) {
+    step_begin_.assign(tile.n_features() + 1, 0);
+    return;
+  }
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    if (node_.allows(tile.features[position])) {
+    if (node_.allows(tile.features[position]) && rows_.has_outside(position, least)) {
       rows_.sort(position);
       const std::uint32_t n_values = rows_.n_values();
       const Counts missing{rows_.n_rows() - n_values, rows_.weight(n_values, rows_.n_rows())};

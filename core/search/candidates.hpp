@@ -59,6 +59,7 @@ class Candidates {
   bool goes_on(const Counts& left) const { return n_ - left.count >= terms_.rules.min_samples_leaf; }
   void add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing);
   bool weigh(std::size_t at, double left_weight);
+  void make_room();
 
   const OutputTerms& terms_;
   const bool weighed_;
