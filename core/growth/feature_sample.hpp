@@ -30,6 +30,10 @@ class FeatureSampler {
  public:
   FeatureSampler(const FeatureSample& sample, std::size_t n_features);
 
+  // Whether all nodes of the tree may be split by the same features.
+  bool same_for_all_nodes() const {
+    return sample_.level_share >= 1.0 && sample_.node_share >= 1.0 && groups_of_.empty();
+  }
   bool in_tree(std::size_t feature) const { return sample_.mask == nullptr || sample_.mask[feature] != 0; }
   // 1 where the node may be split by a feature; null: by all. Good until the next call with the same buffer.
   const std::uint8_t* mask(const Node& node, std::vector<std::uint8_t>& buffer);

@@ -20,6 +20,33 @@ struct KeptCodes {
   std::uint32_t operator()(std::uint32_t row) const { return codes[row * stride]; }
 };
 
+// Reading the cells of a tile that may be those of one feature, and filling in a row of the table, takes about one of
+// so many parts of the time that the code of a row takes to be found among its cells.
+constexpr std::size_t kTimesFound = 16;
+constexpr std::size_t kLookedAtTogether = 64;
+
+// The codes of one feature of a tile that lists cells, of all rows.
+std::vector<std::uint16_t> codes_of_feature(const FeatureTile& tile, std::size_t position, std::size_t n_rows) {
+  const std::uint32_t begin = tile.slot_begin[position], n_bins = tile.slot_begin[position + 1] - begin;
+  std::vector<std::uint16_t> codes(n_rows, static_cast<std::uint16_t>(tile.frequent_slot[position] - begin));
+  const std::vector<std::uint32_t>& row_begin = tile.cells.row_begin;
+  const std::uint16_t* slots = tile.cells.slots.data();
+  const std::size_t n = tile.cells.slots.size();
+  const auto code = [&](std::size_t at) { return static_cast<std::uint16_t>(slots[at] - begin); };
+  auto row = row_begin.begin();
+  for (std::size_t first = 0; first < n; first += kLookedAtTogether) {
+    const std::size_t end = std::min(n, first + kLookedAtTogether);
+    std::uint16_t any = 0;  // of vectors
+    for (std::size_t at = first; at < end; ++at) any |= code(at) < n_bins ? 1 : 0;
+    for (std::size_t at = any != 0 ? first : end; at < end; ++at) {
+      if (code(at) >= n_bins) continue;
+      row = std::upper_bound(row, row_begin.end(), static_cast<std::uint32_t>(at));
+      codes[static_cast<std::size_t>(row - row_begin.begin()) - 1] = code(at);
+    }
+  }
+  return codes;
+}
+
 // And of one that has the cells outside of frequent bins alone.
 struct ListedCodes {
   const FeatureTile& tile;
@@ -47,10 +74,15 @@ std::size_t partition_block(const Codes& codes, const GoesLeft& goes_left, const
 }
 
 template <class GoesLeft>
-std::size_t partition_by(const FeatureTile& tile, std::size_t position, const GoesLeft& goes_left, std::uint32_t* rows,
-                         std::size_t n, std::uint32_t* spare, const Team& team) {
+std::size_t partition_by(const FeatureTile& tile, std::size_t position, std::size_t n_in_table,
+                         const GoesLeft& goes_left, std::uint32_t* rows, std::size_t n, std::uint32_t* spare,
+                         const Team& team) {
   const std::size_t stride = tile.n_features();
+  std::vector<std::uint16_t> read;
+  if (!tile.keeps_codes && tile.cells.slots.size() + n_in_table <= kTimesFound * n)
+    read = codes_of_feature(tile, position, n_in_table);
   const auto part = [&](const std::uint32_t* from, std::size_t count, std::uint32_t* parted) {
+    if (!read.empty()) return partition_block(KeptCodes<std::uint16_t>{read.data(), 1}, goes_left, from, count, parted);
     if (!tile.keeps_codes) return partition_block(ListedCodes{tile, position}, goes_left, from, count, parted);
     if (!tile.wide)
       return partition_block(KeptCodes<std::uint8_t>{tile.codes.data() + position, stride}, goes_left, from, count,
@@ -98,11 +130,13 @@ std::size_t partition_rows(const BinnedMatrix& matrix, const Candidate& split, c
     std::vector<std::uint8_t> left(bins.missing_code() + 1, 0);
     for (const std::uint32_t bin : partition.left) left[bin] = 1;
     left[bins.missing_code()] = split.missing_left ? 1 : 0;
-    return partition_by(tile, bins.position, [&](std::uint32_t code) { return left[code] != 0; }, rows, n, spare, team);
+    return partition_by(
+        tile, bins.position, matrix.n_rows, [&](std::uint32_t code) { return left[code] != 0; }, rows, n, spare, team);
   }
   const CodeSplit by_code = split_by_code(split.bin, split.missing_left, bins.missing_code());
   return partition_by(
-      tile, bins.position, [=](std::uint32_t code) { return goes_left(by_code, code); }, rows, n, spare, team);
+      tile, bins.position, matrix.n_rows, [=](std::uint32_t code) { return goes_left(by_code, code); }, rows, n, spare,
+      team);
 }
 
 }  // namespace polyleaf

@@ -276,6 +276,20 @@ void subtract(std::int32_t* from, const std::int32_t* what, std::size_t count) {
 }
 
 template <class Vector>
+void subtract_from_bins(const LosingBins& b) {
+  constexpr std::size_t kStride = Vector::kStride;
+  alignas(64) std::int32_t minus[kStride];
+  for (std::size_t c = 0; c < kStride; ++c) minus[c] = -b.sums[c];
+  const Vector vector(minus);
+  for (std::size_t i = 0; i < b.n; ++i)
+    vector.add_to(b.histogram + b.slots[b.positions == nullptr ? i : b.positions[i]] * kStride);
+}
+
+void subtract_from(const LosingBins& b) {
+  with_rows(b.width, [&](auto type) { subtract_from_bins<typename decltype(type)::type>(b); });
+}
+
+template <class Vector>
 void rest_of(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, std::int32_t* one) {
   constexpr std::size_t kStride = Vector::kStride;
   alignas(64) std::int32_t sums[kStride] = {0};
@@ -292,8 +306,8 @@ void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::siz
 }  // namespace
 
 extern const HistogramKernels kHistogramKernels;
-const HistogramKernels kHistogramKernels = {quantize, add_codes, add_cells, sum_payload, sum_combinations,
-                                            unpack,   add,       subtract,  rest_of_bins};
+const HistogramKernels kHistogramKernels = {quantize, add_codes, add_cells, sum_payload,   sum_combinations,
+                                            unpack,   add,       subtract,  subtract_from, rest_of_bins};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

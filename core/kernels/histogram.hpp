@@ -82,6 +82,16 @@ struct CombinationTile {
   std::int32_t* histogram;          // of the features
 };
 
+// Some bins of a histogram, all of which lose the same sums.
+struct LosingBins {
+  const std::int32_t* sums;
+  int width;
+  const std::uint32_t* slots;
+  const std::uint32_t* positions;  // of those slots that count; null: all
+  std::size_t n;
+  std::int32_t* histogram;
+};
+
 struct HistogramKernels {
   void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
   void (*add_codes)(const RowsToAdd& rows, const TileCodes& codes);
@@ -93,6 +103,7 @@ struct HistogramKernels {
   void (*unpack)(const std::int32_t* packed, const std::uint32_t* rows, std::size_t n, std::int32_t* out);
   void (*add)(std::int32_t* to, const std::int32_t* what, std::size_t count);
   void (*subtract)(std::int32_t* from, const std::int32_t* what, std::size_t count);
+  void (*subtract_from)(const LosingBins& bins);
   // One of `n` bins = totals minus the vectors of the others.
   void (*rest_of_bins)(const std::int32_t* totals, const std::int32_t* bins, std::size_t n, int width,
                        std::int32_t* one);

@@ -3,7 +3,6 @@
 #include "rules/acceptance.hpp"
 
 namespace polyleaf {
-
 const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram,
                                 int width) {
   if (!tile.has_missing(position)) return nullptr;
@@ -80,9 +79,14 @@ void Candidates::list_bins(const FeatureTile& tile, const std::int32_t* histogra
 }
 
 void Candidates::list_rows(const FeatureTile& tile, const NodeRows& rows) {
-  rows_.start(terms_.layout(), tile, rows);
+  const std::int64_t least = terms_.rules.min_samples_leaf;
+  rows_.start(terms_.layout(), tile, rows, least);
+  if (!rows_.has_any_outside(least)) {
+    step_begin_.assign(tile.n_features() + 1, 0);
+    return;
+  }
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
-    if (node_.allows(tile.features[position])) {
+    if (node_.allows(tile.features[position]) && rows_.has_outside(position, least)) {
       rows_.sort(position);
       const std::uint32_t n_values = rows_.n_values();
       const Counts missing{rows_.n_rows() - n_values, rows_.weight(n_values, rows_.n_rows())};

@@ -101,8 +101,13 @@ void EstimatingFinder::add(const FeatureTile& tile, int output_tile, const std::
   }
 }
 
-float EstimatingFinder::least_estimate() {
-  bar_ = std::max(bar_, *std::max_element(highest_.begin(), highest_.end()));
+float EstimatingFinder::raise_bar() {
+  const float highest = *std::max_element(highest_.begin(), highest_.end());
+  bar_ = std::max(bar_, highest);
+  return highest;
+}
+
+float EstimatingFinder::least_estimate() const {
   return bar_ > kSmallestEstimate ? bar_ * (1.0f - estimates_.error()) : 0.0f;
 }
 
@@ -129,16 +134,19 @@ FoundSplit EstimatingFinder::score_close(const FeatureTile& tile, float least, c
 }
 
 FoundSplit EstimatingFinder::best(const FeatureTile& tile, const TileHistograms& histograms) {
+  raise_bar();
   return score_close(tile, least_estimate(), histograms);
 }
 
 FoundSplit EstimatingFinder::search_rows(const FeatureTile& tile, const NodeRows& rows) {
   clear(tile);
   candidates_.list_rows(tile, rows);
+  if (candidates_.n_steps() == 0) return {};
   if (node_.two_sided != nullptr)
     estimate_promising(tile, *node_.two_sided);
   else
     estimate_rows(tile, 0, tile.n_features());
+  raise_bar();
   return score_close(tile, least_estimate(), {});
 }
 
@@ -166,6 +174,7 @@ void EstimatingFinder::estimate_promising(const FeatureTile& tile, const TwoSide
   promised_ = highest_;
   std::fill(highest_.begin(), highest_.end(), 0.0f);
   estimate_rows(tile, first, first + 1);
+  raise_bar();
   const float least = least_estimate();
   const auto may_reach = [&](float promised) {
     return promised * (1.0f + estimates_.error()) + two_sided.bound_of_others() >= least;

@@ -57,8 +57,10 @@ class EstimatingFinder : public TileSearch {
   void clear_estimates(std::size_t position);
   EstimateTile prepare(int output_tile) const;
   float estimate(EstimateTile& job, std::size_t position, const StepSums& sums);
+  // To the highest estimate of the tile, which is returned.
+  float raise_bar();
   // Estimates below this cannot be the best.
-  float least_estimate();
+  float least_estimate() const;
   // Scores the candidates whose estimates leave open whether they are the best.
   FoundSplit score_close(const FeatureTile& tile, float least, const TileHistograms& histograms);
 

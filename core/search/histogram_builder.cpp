@@ -10,6 +10,8 @@ constexpr std::size_t kChunkRows = 1024;
 constexpr double kFewFeatures = 0.3;
 // Histograms of combinations are to stay in a core's second-level cache, as those of bins do.
 constexpr std::size_t kMostCombinationBytes = std::size_t{1} << 19;
+// A cell that is taken by itself costs as much as so many bins that are cleared, completed and subtracted.
+constexpr double kCellCost = 8.0;
 
 }  // namespace
 
@@ -27,9 +29,15 @@ HistogramBuilder::HistogramBuilder(const BinnedMatrix& matrix, const Payload& pa
       used_[at].push_back({0, tile.n_slots()});
       continue;
     }
-    for (std::size_t position = 0; position < tile.n_features(); ++position) {
-      if (feature_mask[tile.features[position]] == 0) continue;
-      positions_[at].push_back(static_cast<std::uint32_t>(position));
+    std::vector<std::uint32_t>& positions = positions_[at];
+    positions.resize(tile.n_features());
+    std::size_t n = 0;
+    for (std::size_t position = 0; position < tile.n_features(); ++position) {  // without branches on the data
+      positions[n] = static_cast<std::uint32_t>(position);
+      n += feature_mask[tile.features[position]] != 0 ? 1 : 0;
+    }
+    positions.resize(n);
+    for (const std::uint32_t position : positions) {
       const std::size_t begin = tile.slot_begin[position], end = tile.slot_begin[position + 1];
       if (!used_[at].empty() && used_[at].back().end == begin)
         used_[at].back().end = end;
@@ -37,6 +45,22 @@ HistogramBuilder::HistogramBuilder(const BinnedMatrix& matrix, const Payload& pa
         used_[at].push_back({begin, end});
     }
   }
+}
+
+template <class Body>
+void HistogramBuilder::each_position(std::size_t at, Body&& body) const {
+  if (!all_features_) {
+    for (const std::uint32_t position : positions_[at]) body(position);
+    return;
+  }
+  for (std::size_t position = 0; position < matrix_.tiles[at].n_features(); ++position) body(position);
+}
+
+bool HistogramBuilder::has_few_cells(std::size_t at, std::size_t n_rows) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  if (tile.keeps_codes) return false;
+  const double share = static_cast<double>(n_rows) / static_cast<double>(matrix_.n_rows);
+  return kCellCost * share * static_cast<double>(tile.cells.slots.size()) <= static_cast<double>(tile.n_slots());
 }
 
 void HistogramBuilder::fit(Scratch& scratch) const {
@@ -136,13 +160,34 @@ void HistogramBuilder::complete(std::size_t at, int output_tile, const Node& nod
   if (!tile.skips_frequent) return;
   const auto width = static_cast<std::size_t>(payload_.layout.width);
   const std::int32_t* totals = node.totals.data() + static_cast<std::size_t>(output_tile) * width;
-  const std::size_t n_features = all_features_ ? tile.n_features() : positions_[at].size();
-  for (std::size_t i = 0; i < n_features; ++i) {
-    const std::size_t position = all_features_ ? i : positions_[at][i];
+  each_position(at, [&](std::size_t position) {
     const std::uint32_t first = tile.slot_begin[position];
     // Of the frequent bin itself not all rows were visited.
     histogram_kernels().rest_of_bins(totals, histogram + first * width, tile.slot_begin[position + 1] - first,
                                      payload_.layout.width, histogram + tile.frequent_slot[position] * width);
+  });
+}
+
+// As if all of them were in the frequent bins; then the cells that are listed are taken from their bins instead.
+void HistogramBuilder::take_out(std::size_t at, int output_tile, const NodeRows& rows, const Node& node,
+                                std::int32_t* histogram) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  const auto width = static_cast<std::size_t>(payload_.layout.width);
+  const std::uint32_t* positions = all_features_ ? nullptr : positions_[at].data();
+  const std::size_t n_positions = all_features_ ? tile.n_features() : positions_[at].size();
+  histogram_kernels().subtract_from({node.totals.data() + static_cast<std::size_t>(output_tile) * width,
+                                     payload_.layout.width, tile.frequent_slot.data(), positions, n_positions,
+                                     histogram});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int32_t* row = rows.tile(output_tile) + rows.place(i) * width;
+    each_listed(tile, rows.row(i), [&](std::size_t position, std::uint32_t code) {
+      std::int32_t* bin = histogram + (tile.slot_begin[position] + code) * width;
+      std::int32_t* frequent = histogram + tile.frequent_slot[position] * width;
+      for (std::size_t c = 0; c < width; ++c) {
+        bin[c] -= row[c];
+        frequent[c] += row[c];
+      }
+    });
   }
 }
 

@@ -37,6 +37,9 @@ class HistogramBuilder {
   // Makes it large enough.
   void fit(Scratch& scratch) const;
 
+  // Whether so few cells are listed in a tile for so many rows that each of them is better taken by itself than a
+  // histogram of all bins is made.
+  bool has_few_cells(std::size_t tile, std::size_t n_rows) const;
   // Whether the tree may use any feature of a tile.
   bool uses(std::size_t tile) const { return all_features_ || !positions_[tile].empty(); }
   // The sums of a node's rows over all channels, with PayloadLayout::kSlack.
@@ -52,6 +55,9 @@ class HistogramBuilder {
     const auto width = static_cast<std::size_t>(payload_.layout.width);
     for (const SlotRange& range : used_[tile]) body(range.begin * width, (range.end - range.begin) * width);
   }
+  // Takes the rows of a node out of a complete histogram of a tile that lists cells.
+  void take_out(std::size_t tile, int output_tile, const NodeRows& rows, const Node& node,
+                std::int32_t* histogram) const;
 
  private:
   struct SlotRange {
@@ -62,6 +68,9 @@ class HistogramBuilder {
   Visit choose(std::size_t at, std::size_t n_rows) const;
   bool combinations_pay(std::size_t at, std::size_t n_rows) const;
   void add_codes(std::size_t at, const RowsToAdd& rows) const;
+  // Calls body(position) for the features of a tile that the tree may use.
+  template <class Body>
+  void each_position(std::size_t at, Body&& body) const;
 
   const BinnedMatrix& matrix_;
   const Payload& payload_;

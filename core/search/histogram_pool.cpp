@@ -6,10 +6,11 @@
 namespace polyleaf {
 
 HistogramPool::HistogramPool(const BinnedMatrix& matrix, const HistogramLayout& layout, std::size_t count,
-                             Buffer<std::int32_t>& memory)
-    : matrix_(matrix), layout_(layout), memory_(memory) {
+                             Buffer<std::int32_t>& memory, Buffer<float>* sides)
+    : matrix_(matrix), layout_(layout), memory_(memory), sides_(sides), n_features_(matrix.n_in_tiles()) {
   for (std::size_t slot = count; slot-- > 0;) free_.push_back(static_cast<int>(slot));
   memory_.grow(count * layout_.size());
+  if (sides_ != nullptr) sides_->grow(count * SideArrays::size(n_features_));
 }
 
 int HistogramPool::acquire() {

@@ -11,6 +11,7 @@
 
 #include "base/buffer.hpp"
 #include "search/histogram_layout.hpp"
+#include "search/side_bounds.hpp"
 #include "table/binned_matrix.hpp"
 
 namespace polyleaf {
@@ -18,9 +19,9 @@ namespace polyleaf {
 // A fixed number of histograms, the lowest free one first. Threads may share it.
 class HistogramPool {
  public:
-  // `memory` is kept between trees.
+  // `memory` is kept between trees. Sides are remembered, too, where there is memory for them.
   HistogramPool(const BinnedMatrix& matrix, const HistogramLayout& layout, std::size_t count,
-                Buffer<std::int32_t>& memory);
+                Buffer<std::int32_t>& memory, Buffer<float>* sides = nullptr);
 
   int acquire();  // -1: none is free
   void release(int& slot);
@@ -32,11 +33,18 @@ class HistogramPool {
   }
   // From one tile of outputs to the next.
   std::size_t stride() const { return layout_.stride(); }
+  // Null: they are not remembered, or there is no slot.
+  SideArrays sides(int slot) {
+    if (sides_ == nullptr || slot < 0) return {};
+    return {sides_->data() + static_cast<std::size_t>(slot) * SideArrays::size(n_features_), n_features_};
+  }
 
  private:
   const BinnedMatrix& matrix_;
   const HistogramLayout layout_;
   Buffer<std::int32_t>& memory_;
+  Buffer<float>* const sides_;
+  const std::size_t n_features_;
   mutable std::mutex mutex_;
   std::vector<int> free_;  // descending
 };

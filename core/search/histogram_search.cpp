@@ -33,7 +33,8 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const OutputTerms& 
       builder_(matrix, terms.payload, rows, options.features.mask),
       layout_(matrix, terms.layout()),
       pool_(matrix, layout_,
-            std::min(most_histograms(), affordable_histograms(layout_.size(), options.histogram_bytes)), memory.kept) {
+            std::min(most_histograms(), affordable_histograms(layout_.size(), options.histogram_bytes)), memory.kept,
+            searches_.remembers_sides() && !matrix.keeps_all_codes() ? &memory.sides : nullptr) {
   std::size_t largest = 0;
   for (const FeatureTile& tile : matrix_.tiles) largest = std::max<std::size_t>(largest, tile.n_slots());
   const std::size_t n_tiles = searches_.looks_again() ? static_cast<std::size_t>(terms.layout().n_tiles) : 1;
@@ -63,7 +64,22 @@ bool HistogramSearch::has_room() const { return pool_.n_free() > std::min(rules_
 
 // The children of a node just above the last level are leaves: nothing is subtracted from its histogram.
 bool HistogramSearch::keeps_histogram(const Node& node) const {
-  return may_split(node, rules_) && node.depth + 1 < rules_.max_depth && !searches_.has_few_rows(node.n_rows);
+  if (!may_split(node, rules_) || node.depth + 1 >= rules_.max_depth || searches_.has_few_rows(node.n_rows))
+    return false;
+  for (std::size_t at = 0; at < matrix_.tiles.size(); ++at)
+    if (!builder_.has_few_cells(at, node.n_rows) || !has_few_to_sort(at, node.n_rows)) return true;
+  return false;
+}
+
+// Of a tile in which few cells are listed for some rows, each feature that may be split has as many of them as a leaf
+// has rows, and all rows are sorted by it. A histogram has its bins.
+bool HistogramSearch::has_few_to_sort(std::size_t at, std::size_t n_rows) const {
+  if (!searches_.can_search_rows()) return false;
+  const FeatureTile& tile = matrix_.tiles[at];
+  const double cells =
+      static_cast<double>(tile.cells.slots.size()) * static_cast<double>(n_rows) / static_cast<double>(matrix_.n_rows);
+  const double features = cells / std::max(1, rules_.min_samples_leaf);
+  return features * static_cast<double>(n_rows) <= static_cast<double>(tile.n_slots());
 }
 
 // Additions of its histogram, and what the scan of one costs.
@@ -128,6 +144,8 @@ void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large, 
 void HistogramSearch::evaluate(const Siblings& nodes, const Team& team) {
   Evaluation evaluation{
       nodes, searches_.start(nodes.built, nodes.derived, team.member), nothing_found(team.member), {}, {}};
+  evaluation.search.nodes[NodeSearches::kBuilt].sides = pool_.sides(nodes.built->slot);
+  evaluation.search.nodes[NodeSearches::kDerived].sides = pool_.sides(nodes.parent_slot);
   const bool worthwhile = work(*nodes.built) >= kParallelWork;
   if (worthwhile) cut_into_pieces(evaluation, team);
   const std::size_t n_tiles = matrix_.tiles.size();
@@ -222,24 +240,50 @@ void HistogramSearch::evaluate_tile(std::size_t at, int thread, Evaluation& eval
   const int slot = is_there ? evaluation.part_slots[0] : nodes.built->slot;
   std::int32_t* first = slot >= 0 ? pool_.at(slot, at, 0) : of(thread).histogram.data();
   const std::size_t stride = slot >= 0 ? pool_.stride() : built.looks_again() ? size : 0;
+  NodeRows& rows = of(thread).rows;
+  const bool few_cells = builder_.has_few_cells(at, nodes.built->n_here());
+  if (few_cells) rows.take(terms_.payload, rows_.data() + nodes.built->begin, nodes.built->n_here());
+  const bool by_rows = slot < 0 && search_built && few_cells && has_few_to_sort(at, nodes.built->n_here());
+  const bool has_histogram = !by_rows && (!few_cells || slot >= 0 || search_built);
+  forget_sides(tile, evaluation, few_cells ? &rows : nullptr);
   for (int t = 0; t < layout.n_tiles; ++t) {
     std::int32_t* histogram = first + static_cast<std::size_t>(t) * stride;
     if (is_there)
       add_up(at, t, evaluation);
-    else
+    else if (has_histogram)
       builder_.build(at, t, rows_of(*nodes.built), of(thread).build, histogram);
-    builder_.complete(at, t, *nodes.built, histogram);
-    if (search_built) built.add(tile, t, histogram);
+    if (has_histogram) builder_.complete(at, t, *nodes.built, histogram);
+    if (has_histogram && search_built) built.add(tile, t, histogram);
     if (nodes.derived == nullptr) continue;
     std::int32_t* parent = pool_.at(nodes.parent_slot, at, t);
-    builder_.each_used(at, [&](std::size_t begin, std::size_t count) {
-      histogram_kernels().subtract(parent + begin, histogram + begin, count);
-    });
+    if (few_cells)
+      builder_.take_out(at, t, rows, *nodes.built, parent);
+    else
+      builder_.each_used(at, [&](std::size_t begin, std::size_t count) {
+        histogram_kernels().subtract(parent + begin, histogram + begin, count);
+      });
     derived.add(tile, t, parent);
   }
-  if (search_built) evaluation.found[2 * at] = built.best(tile, {first, stride});
+  if (search_built)
+    evaluation.found[2 * at] = by_rows ? built.search_rows(tile, rows) : built.best(tile, {first, stride});
   if (nodes.derived != nullptr)
     evaluation.found[2 * at + 1] = derived.best(tile, {pool_.at(nodes.parent_slot, at, 0), pool_.stride()});
+}
+
+// Of features whose sides are others now: those of the cells that a node loses, where it loses some rows; else all.
+void HistogramSearch::forget_sides(const FeatureTile& tile, const Evaluation& evaluation, const NodeRows* lost) const {
+  for (const NodeSearches::Which which : {NodeSearches::kBuilt, NodeSearches::kDerived}) {
+    const SideArrays& sides = evaluation.search.nodes[which].sides;
+    if (!sides.any()) continue;
+    if (which == NodeSearches::kBuilt || lost == nullptr) {
+      for (std::size_t position = 0; position < tile.n_features(); ++position)
+        sides.set(tile.first_feature + position, {});
+      continue;
+    }
+    for (std::size_t i = 0; i < lost->size(); ++i)
+      each_listed(tile, lost->row(i),
+                  [&](std::size_t position, std::uint32_t) { sides.set(tile.first_feature + position, {}); });
+  }
 }
 
 }  // namespace polyleaf

@@ -25,6 +25,7 @@ struct HistogramMemory {
     NodeSearches::Found found;
   };
   Buffer<std::int32_t> kept;  // of open nodes
+  Buffer<float> sides;
   std::vector<OfThread> threads;
 };
 
@@ -61,6 +62,7 @@ class HistogramSearch : public SplitSearch {
 
   std::size_t most_histograms() const;
   bool keeps_histogram(const Node& node) const;
+  bool has_few_to_sort(std::size_t at, std::size_t n_rows) const;
   bool by_rows(const Node& node, const Team& team) {
     return searches_.by_rows(rows_.data() + node.begin, node.n_rows, team.member);
   }
@@ -77,6 +79,7 @@ class HistogramSearch : public SplitSearch {
   void cut_into_pieces(Evaluation& evaluation, const Team& team);
   void build_piece(std::size_t piece, int thread, Evaluation& evaluation);
   void evaluate_tile(std::size_t at, int thread, Evaluation& evaluation);
+  void forget_sides(const FeatureTile& tile, const Evaluation& evaluation, const NodeRows* lost) const;
   void add_up(std::size_t at, int output_tile, const Evaluation& evaluation);
 
   const BinnedMatrix& matrix_;

@@ -28,24 +28,61 @@ BinsTile LateListingFinder::prepare_bins() const {
   return job;
 }
 
+float LateListingFinder::look_at(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram,
+                                 float bar, BinsTile& job) const {
+  const std::uint32_t first = tile.slot_begin[position];
+  job.bins = histogram + first * static_cast<std::size_t>(job.width);
+  job.n_bins = tile.value_end[position] - first;
+  job.missing = missing_bin(tile, position, histogram, job.width);
+  job.bar = bar > kSmallestEstimate ? bar : 0.0f;
+  return estimate_kernels().highest_estimate(job);
+}
+
 void LateListingFinder::add(const FeatureTile& tile, int, const std::int32_t* histogram) {
   clear(tile);
+  if (node_.sides.any() && !tile.keeps_codes) return add_by_sides(tile, histogram);
   BinsTile job = prepare_bins();
   float bar = bar_;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (!node_.allows(tile.features[position])) continue;
-    const std::uint32_t first = tile.slot_begin[position];
-    job.bins = histogram + first * static_cast<std::size_t>(job.width);
-    job.n_bins = tile.value_end[position] - first;
-    job.missing = missing_bin(tile, position, histogram, job.width);
-    job.bar = bar > kSmallestEstimate ? bar : 0.0f;
-    highest_[position] = estimate_kernels().highest_estimate(job);
+    highest_[position] = look_at(tile, position, histogram, bar, job);
     bar = std::max(bar, highest_[position]);
   }
 }
 
+void LateListingFinder::add_by_sides(const FeatureTile& tile, const std::int32_t* histogram) {
+  BinsTile job = prepare_bins();
+  const SideBounds bounds(job, estimates_.error());
+  const SideArrays& sides = node_.sides;
+  promised_by_side_.resize(tile.n_features());
+  float* const promised = promised_by_side_.data();
+  bounds.highest(sides, tile.first_feature, tile.n_features(), promised);
+  float bar = bar_;
+  const auto promises_enough = [&](std::size_t position) {
+    return promised[position] >= (bar > kSmallestEstimate ? bar : 0.0f);
+  };
+  const auto look = [&](std::size_t position) {
+    const std::size_t at = tile.first_feature + position;
+    if (!node_.allows(tile.features[position])) return sides.set(at, {SideBound::kNever, 0.0f, 0.0f});
+    const bool known = sides.is_known(at);  // else the highest of all is wanted, not only of those that reach the bar
+    const float highest = look_at(tile, position, histogram, known ? bar : 0.0f, job);
+    highest_[position] = highest;
+    bar = std::max(bar, highest);
+    if (known) return;
+    sides.set(
+        at, bounds.of_highest(highest, histogram + tile.frequent_slot[position] * static_cast<std::size_t>(job.width)));
+  };
+  // The one that promises most comes first: it says what others have to reach.
+  const auto first = static_cast<std::size_t>(std::max_element(promised, promised + tile.n_features()) - promised);
+  if (promises_enough(first)) look(first);
+  for (std::size_t position = 0; position < tile.n_features(); ++position)
+    if (position != first && promises_enough(position)) look(position);
+}
+
 FoundSplit LateListingFinder::best(const FeatureTile& tile, const TileHistograms& histograms) {
+  const float highest = raise_bar();
   const float least = least_estimate();
+  if (highest < least) return {};
   EstimateTile job = prepare(0);
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (highest_[position] < least) {

@@ -39,6 +39,12 @@ class NodeSearches {
 
   // Whether searches look at histograms once more when those of all tiles of outputs have been added.
   bool looks_again() const { return threads_[0].searches[kBuilt].numeric->looks_again(); }
+  // Whether they remember sides (search/side_bounds.hpp).
+  bool remembers_sides() const {
+    return features_.same_for_all_nodes() && threads_[0].searches[kBuilt].numeric->remembers_sides();
+  }
+  // Whether they can do without histograms.
+  bool can_search_rows() const { return threads_[0].searches[kBuilt].numeric->rows_per_bin() > 0; }
   // Whether a node of so many rows is searched without a histogram.
   bool has_few_rows(std::size_t n_rows) const { return n_rows <= few_rows_; }
   // The same, where that depends on what the rows are.

@@ -9,28 +9,48 @@ constexpr std::size_t kBits = 64;
 
 }  // namespace
 
-void RowOrder::start(const PayloadLayout& layout, const FeatureTile& tile, const NodeRows& rows) {
+void RowOrder::start(const PayloadLayout& layout, const FeatureTile& tile, const NodeRows& rows, std::int64_t least) {
   tile_ = &tile;
   rows_ = &rows;
   // A row counts 1: where that is its weight, too, there is nothing to sum.
   weights_ = layout.weight_channel() == layout.count_channel() ? nullptr : rows.tile(0) + layout.weight_channel();
   width_ = static_cast<std::size_t>(layout.width);
-  order_.resize(tile.n_features() * rows.size());
   n_missing_.assign(tile.n_features(), 0);
-  if (!tile.keeps_codes) read_cells();
+  const std::size_t n_sorted = tile.keeps_codes ? tile.n_features() : count_cells(least);
+  if (order_.size() < n_sorted * rows.size()) order_.resize(n_sorted * rows.size());
+  if (!tile.keeps_codes && n_sorted > 0) read_cells(least, n_sorted);
+}
+
+// How many features have enough cells.
+std::size_t RowOrder::count_cells(std::int64_t least) {
+  const std::size_t n_rows = rows_->size();
+  n_listed_.assign(tile_->n_features(), 0);
+  most_listed_ = 0;
+  for (std::size_t i = 0; i < n_rows; ++i)
+    each_listed(*tile_, rows_->row(i), [&](std::size_t position, std::uint32_t) {
+      most_listed_ = std::max(most_listed_, ++n_listed_[position]);
+    });
+  part_.assign(tile_->n_features(), 0);
+  std::size_t n_sorted = 0;
+  if (!has_any_outside(least)) return n_sorted;
+  for (std::size_t position = 0; position < tile_->n_features(); ++position)
+    if (has_outside(position, least)) part_[position] = static_cast<std::uint32_t>(n_sorted++);
+  return n_sorted;
 }
 
 // The codes of the rows, feature by feature, from the cells that are listed: they would be searched for one by one
 // else.
-void RowOrder::read_cells() {
+void RowOrder::read_cells(std::int64_t least, std::size_t n_sorted) {
   const std::size_t n_rows = rows_->size();
-  cell_codes_.resize(tile_->n_features() * n_rows);
+  if (cell_codes_.size() < n_sorted * n_rows) cell_codes_.resize(n_sorted * n_rows);
   for (std::size_t position = 0; position < tile_->n_features(); ++position)
-    std::fill_n(cell_codes_.begin() + static_cast<std::ptrdiff_t>(position * n_rows), n_rows,
-                tile_->frequent_slot[position] - tile_->slot_begin[position]);
+    if (has_outside(position, least))
+      std::fill_n(cell_codes_.begin() + static_cast<std::ptrdiff_t>(part(position)), n_rows,
+                  tile_->frequent_slot[position] - tile_->slot_begin[position]);
   for (std::size_t i = 0; i < n_rows; ++i)
-    each_listed(*tile_, rows_->row(i),
-                [&](std::size_t position, std::uint32_t code) { cell_codes_[position * n_rows + i] = code; });
+    each_listed(*tile_, rows_->row(i), [&](std::size_t position, std::uint32_t code) {
+      if (has_outside(position, least)) cell_codes_[part(position) + i] = code;
+    });
 }
 
 // By counting the rows of each group.
@@ -42,7 +62,7 @@ void RowOrder::sort(std::size_t position) {
   codes_.resize(n_rows);
   for (std::size_t i = 0; i < n_rows; ++i) {
     const std::uint32_t code =
-        tile_->keeps_codes ? tile_->code(rows_->row(i), position) : cell_codes_[position * n_rows + i];
+        tile_->keeps_codes ? tile_->code(rows_->row(i), position) : cell_codes_[part(position) + i];
     codes_[i] = code;
     occupied_[code / kBits] |= std::uint64_t{1} << code % kBits;
   }
@@ -64,7 +84,7 @@ void RowOrder::sort(std::size_t position) {
     ++group_end_[code + 1];
   }
   for (std::size_t g = 0; g < n_found; ++g) group_end_[g + 1] += group_end_[g];
-  std::uint32_t* order = order_.data() + position * n_rows;
+  std::uint32_t* order = order_.data() + part(position);
   for (std::size_t i = 0; i < n_rows; ++i) order[group_end_[codes_[i]]++] = rows_->place(i);
   sorted_ = position;
   n_groups_ = n_found;
@@ -75,7 +95,7 @@ void RowOrder::sort(std::size_t position) {
 
 std::int64_t RowOrder::weight(std::uint32_t begin, std::uint32_t end) const {
   if (weights_ == nullptr) return end - begin;
-  const std::uint32_t* order = order_.data() + sorted_ * rows_->size();
+  const std::uint32_t* order = order_.data() + part(sorted_);
   std::int64_t sum = 0;
   for (std::uint32_t i = begin; i < end; ++i) sum += weights_[order[i] * width_];
   return sum;
@@ -85,7 +105,7 @@ StepSums RowOrder::sums(std::size_t position, int output_tile) const {
   StepSums sums{};
   sums.width = static_cast<int>(width_);
   sums.payload = rows_->tile(output_tile);
-  sums.order = order_.data() + position * rows_->size();
+  sums.order = order_.data() + part(position);
   sums.n_rows = n_rows();
   sums.n_missing = n_missing_[position];
   return sums;

@@ -23,9 +23,17 @@ constexpr double kFewRowsPerBin = 2.0;
 
 class RowOrder {
  public:
-  // Rows and tile must live as long as they are asked for.
-  void start(const PayloadLayout& layout, const FeatureTile& tile, const NodeRows& rows);
+  // Rows and tile must live as long as they are asked for. Features that have fewer than `least` rows outside of their
+  // most frequent bin are not to be sorted.
+  void start(const PayloadLayout& layout, const FeatureTile& tile, const NodeRows& rows, std::int64_t least);
   void sort(std::size_t position);
+  // Whether so many rows are outside of a feature's most frequent bin, as far as that is known: a split that leaves as
+  // many on both sides needs them.
+  bool has_outside(std::size_t position, std::int64_t least) const {
+    return tile_->keeps_codes || n_listed_[position] >= least;
+  }
+  // Whether there is such a feature.
+  bool has_any_outside(std::int64_t least) const { return tile_->keeps_codes || most_listed_ >= least; }
 
   // Of the feature sorted last: the bins of values that hold rows, ascending, where the rows of each end, and the
   // weights of some places.
@@ -40,7 +48,12 @@ class RowOrder {
   StepSums sums(std::size_t position, int output_tile) const;
 
  private:
-  void read_cells();
+  std::size_t count_cells(std::int64_t least);
+  void read_cells(std::int64_t least, std::size_t n_sorted);
+  // Where a feature begins in arrays of features x rows.
+  std::size_t part(std::size_t position) const {
+    return (tile_->keeps_codes ? position : part_[position]) * rows_->size();
+  }
 
   const FeatureTile* tile_ = nullptr;
   const NodeRows* rows_ = nullptr;
@@ -56,6 +69,9 @@ class RowOrder {
   std::vector<std::uint32_t> group_end_;
   std::vector<std::uint32_t> codes_;       // per row: its bin, then its group
   std::vector<std::uint32_t> cell_codes_;  // features x rows, of a tile that keeps no codes
+  std::vector<std::uint32_t> part_;        // of such a tile: the number of a feature among those that are sorted
+  std::vector<std::int32_t> n_listed_;     // per feature of such a tile: cells of the rows
+  std::int32_t most_listed_ = 0;
 };
 
 }  // namespace polyleaf

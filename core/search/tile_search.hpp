@@ -8,6 +8,7 @@
 #include "growth/value_bounds.hpp"
 #include "quantize/payload.hpp"
 #include "rules/scoring.hpp"
+#include "search/side_bounds.hpp"
 #include "table/binned_matrix.hpp"
 
 namespace polyleaf {
@@ -20,6 +21,7 @@ struct SearchedNode {
   const std::uint8_t* feature_mask = nullptr;  // 1 where a feature may be used; null: all
   const ValueBounds* bounds = nullptr;
   const TwoSidedOutputs* two_sided = nullptr;  // of its rows, where that is known
+  SideArrays sides = {};                       // where they are remembered
 
   bool allows(std::int32_t feature) const { return feature_mask == nullptr || feature_mask[feature] != 0; }
 };
@@ -56,6 +58,8 @@ class TileSearch {
   virtual FoundSplit search_rows(const FeatureTile&, const NodeRows&) { return {}; }
   // Whether that is faster where a node's two-sided outputs are known.
   virtual bool asks_for_sides() const { return false; }
+  // Whether it bounds what features of listed cells can score by what they scored before.
+  virtual bool remembers_sides() const { return false; }
 };
 
 }  // namespace polyleaf

@@ -147,12 +147,13 @@ void copy_codes(const std::vector<CodeSource>& sources, std::size_t begin, std::
 }  // namespace
 
 bool BinnedMatrix::has_categories() const {
-  return std::any_of(features.begin(), features.end(), [](const FeatureBins& bins) { return bins.categorical; });
+  return std::any_of(tiles.begin(), tiles.end(), [](const FeatureTile& tile) { return tile.categorical; });
 }
 
-bool BinnedMatrix::is_whole() const {
-  const auto keeps_codes = [](const FeatureTile& tile) { return tile.keeps_codes; };
-  return n_in_tiles() == features.size() && std::all_of(tiles.begin(), tiles.end(), keeps_codes);
+bool BinnedMatrix::is_whole() const { return n_in_tiles() == features.size() && keeps_all_codes(); }
+
+bool BinnedMatrix::keeps_all_codes() const {
+  return std::all_of(tiles.begin(), tiles.end(), [](const FeatureTile& tile) { return tile.keeps_codes; });
 }
 
 std::size_t BinnedMatrix::n_in_tiles() const {

@@ -41,6 +41,7 @@ struct TileLayout {
   std::vector<std::uint32_t> slot_begin;     // one more than features
   std::vector<std::uint32_t> value_end;      // per feature: the slot after its values; the missing bin's, if it has one
   std::size_t first_slot = 0;                // of this tile among the slots of all tiles
+  std::size_t first_feature = 0;             // likewise, among the features in tiles
   bool wide = false;                         // 16-bit codes instead of 8-bit ones
   bool categorical = false;                  // its features are all categorical, or none is
   bool skips_frequent = false;               // histograms visit the cells outside of frequent bins only
@@ -103,6 +104,8 @@ struct BinnedMatrix {
   bool has_categories() const;
   // Whether all features are in tiles that keep codes.
   bool is_whole() const;
+  // Whether all tiles keep codes.
+  bool keeps_all_codes() const;
   // Features that are in tiles.
   std::size_t n_in_tiles() const;
   std::uint32_t code(std::size_t row, std::size_t feature) const {

@@ -39,6 +39,7 @@ void choose_cuts(const WeightedValues<Value, Weight>& distinct, std::size_t max_
   std::vector<int> bin_end(std::min(distinct.count, max_bins));
   const int n_cuts = choose_bin_ends(values, most_bins, {heavy.data(), static_cast<int>(heavy.size())},
                                      {n_bins.data(), remainder.data(), order.data()}, bin_end.data());
+  cuts.reserve(static_cast<std::size_t>(n_cuts));
   for (int k = 0; k < n_cuts; ++k) {
     const auto i = static_cast<std::size_t>(bin_end[static_cast<std::size_t>(k)]);
     cuts.push_back(between(distinct.value(i), distinct.value(i + 1)));

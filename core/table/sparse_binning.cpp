@@ -62,6 +62,8 @@ struct ColumnScratch {
 template <class Distinct>
 ColumnSummary summary_of(const Distinct& distinct, std::int64_t zero_weight) {
   ColumnSummary out;
+  out.values.reserve(distinct.n_distinct + 1);
+  out.weights.reserve(distinct.n_distinct + 1);
   std::int64_t before = 0;
   for (std::size_t i = 0; i < distinct.n_distinct; ++i) {
     const std::int64_t through =

@@ -72,6 +72,7 @@ void add_tile(BinnedMatrix& matrix, const FeatureBins& like, bool skips_frequent
   if (matrix.tiles.size() > 1) {
     const FeatureTile& before = matrix.tiles[matrix.tiles.size() - 2];
     tile.first_slot = before.first_slot + before.n_slots();
+    tile.first_feature = before.first_feature + before.n_features();
   }
 }
 

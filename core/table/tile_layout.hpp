@@ -16,9 +16,10 @@ constexpr std::size_t kTileFeatures = 64;
 // What a row costs besides its cells is paid once for each tile, and in tiles that skip frequent bins cells are few:
 // these have many features, where they have few bins, but not so many that the threads could not share the tiles.
 constexpr std::size_t kMostSkippingFeatures = 256;
-// Of tiles without codes, most rows have no cell at all in few features: they have more of them, and of bins.
-constexpr std::size_t kMostListedFeatures = 1024;
-constexpr std::uint32_t kListedTileSlots = 16384;
+// Of tiles without codes, most rows have no cell at all in few features, and each tile visits all rows: they have as
+// many features, and bins, as two bytes can tell apart.
+constexpr std::size_t kMostListedFeatures = 8192;
+constexpr std::uint32_t kListedTileSlots = 65536;
 
 // How a feature is kept.
 struct FrequentBin {
