@@ -104,6 +104,8 @@ def main() -> None:
     lines += [
         f"- seconds of the processor, training and prediction, the least of {options.repeats}; "
         f"{options.threads} thread(s)",
+        "- repeats of polyleaf after the first find what each round draws remembered: about a twentieth of "
+        "a fit",
         "- rounds: those of polyleaf in the end; five folds of some more look for them. LightGBM does 100 "
         "for each target, class or label",
         "",

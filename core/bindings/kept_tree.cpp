@@ -1,6 +1,12 @@
 #include "bindings/kept_tree.hpp"
 
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/forest.hpp"
@@ -26,8 +32,7 @@ nb::object as_array(nb::handle self, const std::vector<T>& values, Shape shape) 
 }
 
 template <class T>
-void bind_array(nb::class_<KeptTree>& tree, const char* name, std::vector<T> GrownTree::* field,
-                Shape shape = Shape::kFlat) {
+void bind_array(nb::class_<KeptTree>& tree, const char* name, std::vector<T> GrownTree::* field, Shape shape) {
   tree.def_prop_ro(name, [field, shape](nb::handle self) {
     return as_array(self, nb::cast<const KeptTree&>(self).tree.*field, shape);
   });
@@ -40,6 +45,49 @@ void bind_gains(nb::class_<KeptTree>& tree, const char* name, std::vector<T> Gro
     if (!kept.has_gains) return nb::none();
     return as_array(self, kept.tree.*field, shape);
   });
+}
+
+// Calls visit(name, field, shape) for the arrays that every tree has.
+template <class Visit>
+void each_array(Visit&& visit) {
+  visit("feature", &GrownTree::feature, Shape::kFlat);
+  visit("bin", &GrownTree::bin, Shape::kFlat);
+  visit("threshold", &GrownTree::threshold, Shape::kFlat);
+  visit("missing_left", &GrownTree::missing_left, Shape::kFlat);
+  visit("category_begin", &GrownTree::category_begin, Shape::kFlat);
+  visit("category_bits", &GrownTree::category_bits, Shape::kFlat);
+  visit("left", &GrownTree::left, Shape::kFlat);
+  visit("gain", &GrownTree::gain, Shape::kFlat);
+  visit("cover", &GrownTree::cover, Shape::kFlat);
+  visit("count", &GrownTree::count, Shape::kFlat);
+  visit("leaf", &GrownTree::leaf, Shape::kFlat);
+  visit("values", &GrownTree::values, Shape::kLeafValues);
+  visit("outputs", &GrownTree::outputs, Shape::kLeafValues);
+}
+
+template <class T>
+nb::object joined_arrays(const std::vector<const KeptTree*>& trees, std::vector<T> GrownTree::* field) {
+  std::vector<T> values;
+  std::vector<std::int64_t> sizes;
+  sizes.reserve(trees.size());
+  std::size_t size = 0;
+  for (const KeptTree* kept : trees) size += (kept->tree.*field).size();
+  values.reserve(size);
+  for (const KeptTree* kept : trees) {
+    const std::vector<T>& own = kept->tree.*field;
+    values.insert(values.end(), own.begin(), own.end());
+    sizes.push_back(static_cast<std::int64_t>(own.size()));
+  }
+  return nb::make_tuple(to_numpy(std::move(values)), to_numpy(std::move(sizes)));
+}
+
+nb::object joined(const std::vector<const KeptTree*>& trees, const std::string& name) {
+  nb::object out;
+  each_array([&](const char* of_field, auto field, Shape) {
+    if (name == of_field) out = joined_arrays(trees, field);
+  });
+  expect(out.is_valid(), "joined: no array of this name");
+  return out;
 }
 
 // The array of this name, of so many numbers.
@@ -106,19 +154,9 @@ void bind_kept_tree(nb::module_& m) {
   nb::class_<KeptTree> tree(m, "KeptTree", "A grown tree in the memory of the core. Its arrays are to be read only.");
   tree.def_static("splits_of", &splits_of, "arrays"_a, "n_outputs"_a,
                   "The splits of a tree that another device has grown; its leaves are empty.");
-  bind_array(tree, "feature", &GrownTree::feature);
-  bind_array(tree, "bin", &GrownTree::bin);
-  bind_array(tree, "threshold", &GrownTree::threshold);
-  bind_array(tree, "missing_left", &GrownTree::missing_left);
-  bind_array(tree, "category_begin", &GrownTree::category_begin);
-  bind_array(tree, "category_bits", &GrownTree::category_bits);
-  bind_array(tree, "left", &GrownTree::left);
-  bind_array(tree, "gain", &GrownTree::gain);
-  bind_array(tree, "cover", &GrownTree::cover);
-  bind_array(tree, "count", &GrownTree::count);
-  bind_array(tree, "leaf", &GrownTree::leaf);
-  bind_array(tree, "values", &GrownTree::values, Shape::kLeafValues);
-  bind_array(tree, "outputs", &GrownTree::outputs, Shape::kLeafValues);
+  tree.def_static("joined", &joined, "trees"_a, "name"_a,
+                  "The arrays of this name one after the other, flat, and how many numbers are of each tree.");
+  each_array([&](const char* name, auto field, Shape shape) { bind_array(tree, name, field, shape); });
   bind_gains(tree, "gain_feature", &GrownTree::gain_feature, Shape::kFlat);
   bind_gains(tree, "output_gain", &GrownTree::output_gain, Shape::kOutputs);
   tree.def("add", &add_rows, "table"_a, "first_output"_a, "raw"_a.noconvert(), "n_threads"_a,

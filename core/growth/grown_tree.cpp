@@ -11,6 +11,14 @@ namespace polyleaf {
 GrownTree lay_out_tree(const BinnedMatrix& matrix, const Order& order) {
   GrownTree tree;
   tree.left = order.left;
+  const std::size_t n_nodes = order.nodes.size();
+  tree.count.reserve(n_nodes);
+  tree.leaf.reserve(n_nodes);
+  tree.feature.reserve(n_nodes);
+  tree.bin.reserve(n_nodes);
+  tree.gain.reserve(n_nodes);
+  tree.missing_left.reserve(n_nodes);
+  tree.threshold.reserve(n_nodes);
   int n_leaves = 0;
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {
     const Node& node = *order.nodes[i];
@@ -36,6 +44,7 @@ GrownTree lay_out_tree(const BinnedMatrix& matrix, const Order& order) {
 
 std::vector<LeafRows> leaf_rows(const Order& order) {
   std::vector<LeafRows> leaves;
+  leaves.reserve(order.nodes.size() / 2 + 1);
   for (std::size_t i = 0; i < order.nodes.size(); ++i)
     if (order.left[i] < 0) leaves.push_back({i, order.nodes[i]->begin, order.nodes[i]->end});
   return leaves;
@@ -82,6 +91,7 @@ void place_unseen(const BinnedMatrix& matrix, const Order& order, GrownTree& tre
     const auto left = static_cast<std::size_t>(tree.left[i]);
     tree.missing_left[i] = tree.cover[left] >= tree.cover[left + 1] ? 1 : 0;
   }
+  tree.category_begin.reserve(order.nodes.size() + 1);
   tree.category_begin.assign(1, 0);
   tree.category_bits.clear();
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {

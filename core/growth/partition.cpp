@@ -59,6 +59,17 @@ std::size_t partition_by(const FeatureTile& tile, std::size_t position, const Go
     return partition_block(KeptCodes<std::uint16_t>{codes, stride}, goes_left, from, count, parted);
   };
 
+  // From a block's place in `spare` back into order: its left rows from `left` on, its right ones from `right` on.
+  const auto put = [&](std::size_t begin, std::size_t end, std::size_t n_left, std::size_t left, std::size_t right) {
+    std::copy(spare + begin, spare + begin + n_left, rows + left);
+    std::reverse_copy(spare + begin + n_left, spare + end, rows + right);
+  };
+
+  if (n <= kBlockRows) {
+    const std::size_t n_left = part(rows, n, spare);
+    put(0, n, n_left, 0, n_left);
+    return n_left;
+  }
   const std::size_t n_blocks = (n + kBlockRows - 1) / kBlockRows;
   const bool worthwhile = n_blocks > 2;
   std::vector<std::size_t> left_end(n_blocks);  // at first of each block, then up to it
@@ -68,13 +79,11 @@ std::size_t partition_by(const FeatureTile& tile, std::size_t position, const Go
     left_end[block] = part(rows + begin, size_of(block), spare + begin);
   });
   for (std::size_t block = 1; block < n_blocks; ++block) left_end[block] += left_end[block - 1];
-  const std::size_t n_left = n_blocks == 0 ? 0 : left_end.back();
+  const std::size_t n_left = left_end.back();
   team.run(worthwhile, n_blocks, [&](std::size_t block, int) {
     const std::size_t begin = block * kBlockRows, end = begin + size_of(block);
     const std::size_t left_begin = block == 0 ? 0 : left_end[block - 1];
-    std::uint32_t* right = spare + begin + (left_end[block] - left_begin);
-    std::copy(spare + begin, right, rows + left_begin);
-    std::reverse_copy(right, spare + end, rows + n_left + (begin - left_begin));
+    put(begin, end, left_end[block] - left_begin, left_begin, n_left + (begin - left_begin));
   });
   return n_left;
 }

@@ -18,6 +18,8 @@ Order replay(const std::deque<Node>& nodes, int max_leaves) {
   };
   std::priority_queue<Entry, std::vector<Entry>, decltype(later)> queue(later);
   Order order;
+  order.nodes.reserve(nodes.size());
+  order.left.reserve(nodes.size());
   double largest_score = 0.0;
   const auto create = [&](int index) {
     const Node* created = &nodes[static_cast<std::size_t>(index)];

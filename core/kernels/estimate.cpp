@@ -110,7 +110,7 @@ float highest_estimate(const BinsTile& b) {
 }  // namespace
 
 extern const EstimateKernels kEstimateKernels;
-const EstimateKernels kEstimateKernels = {estimate, highest_estimate};
+const EstimateKernels kEstimateKernels = {estimate, highest_estimate, kFewOutputs};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

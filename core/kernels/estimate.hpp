@@ -53,6 +53,8 @@ struct EstimateKernels {
   // The highest estimate of any candidate of a feature; 0: none is allowed. Candidates that stay below the bar by more
   // than an estimate's error need not be looked at.
   float (*highest_estimate)(const BinsTile& tile);
+  // Up to so many outputs, it takes several bins at once.
+  int few_outputs;
 };
 
 // Of the instruction set in use (kernels/dispatch.hpp).

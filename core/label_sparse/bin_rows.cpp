@@ -8,7 +8,7 @@ void BinRows::list_slots(std::size_t n, Each&& each) {
   listed_.assign(tile_->n_slots(), 0);
   for (std::size_t i = 0; i < n; ++i) each(i, [&](std::uint32_t slot) { ++listed_[slot]; });
   end_.resize(tile_->n_slots());
-  std::uint32_t total = 0;
+  std::size_t total = 0;  // rows x features of a tile may be more than 2^32
   for (std::uint32_t slot = 0; slot < tile_->n_slots(); ++slot) {
     end_[slot] = total;
     total += listed_[slot];

@@ -39,7 +39,8 @@ class BinRows {
   const FeatureTile* tile_ = nullptr;
   bool skips_ = false;
   std::size_t n_listed_ = 0;
-  std::vector<std::uint32_t> count_, listed_, end_, rows_;
+  std::vector<std::uint32_t> count_, listed_, rows_;
+  std::vector<std::size_t> end_;
 };
 
 }  // namespace polyleaf

@@ -23,13 +23,16 @@ void LabelLeafFiller::fill(const Order&, const RowsInLeaves& places, GrownTree& 
       largest = std::max(largest, std::fabs(static_cast<double>(cell.gradient())));
   const auto n_rows = static_cast<double>(labels_.n_rows());
   SumGrid grid = sum_grid(largest * largest_weight, n_rows), weight_grid = sum_grid(largest_weight, n_rows);
-  if (weights != nullptr && span_widely(weights, labels_.n_rows())) grid = weight_grid = {0.0, 0.0};  // plain sums
+  const bool in_order = weights != nullptr && span_widely(weights, labels_.n_rows());
+  if (in_order) grid = weight_grid = {0.0, 0.0};  // plain sums
   parallel_for(settings_.n_threads, places.leaves.size(), [&](std::size_t leaf, int) {
     const std::int32_t* outputs = tree.outputs.data() + leaf * width;
     std::vector<ExactSum> gradient(width);
     ExactSum total_weight;
-    for (std::size_t i = places.leaves[leaf].begin; i < places.leaves[leaf].end; ++i) {
-      const std::uint32_t row = places.rows[i];
+    std::vector<std::uint32_t> rows(places.rows + places.leaves[leaf].begin, places.rows + places.leaves[leaf].end);
+    // They may have been parted by a split that the tree does not have, and which of those there are hangs on threads.
+    if (in_order) std::sort(rows.begin(), rows.end());
+    for (const std::uint32_t row : rows) {
       const double weight = weights != nullptr ? weights[row] : 1.0;
       total_weight.add(weight, weight_grid);
       for (const LabelCell& cell : labels_.cells(row)) {

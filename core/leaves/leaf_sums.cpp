@@ -107,11 +107,16 @@ template <class Take, class Join>
 LeafSums::Parts LeafSums::by_leaves(const RowsInLeaves& places, int n_threads, std::size_t size, Take&& take,
                                     Join&& join) const {
   const std::vector<RowChunk> chunks = row_chunks(places.leaves);
-  std::vector<Parts> parts(chunks.size(), Parts(size));
-  parallel_for(n_threads, chunks.size(), [&](std::size_t c, int) {
-    take({in_, places.rows + chunks[c].begin, chunks[c].end - chunks[c].begin, chunks[c].leaf}, parts[c], 0);
-  });
+  const auto rows_of = [&](const RowChunk& chunk) {
+    return SomeRows{in_, places.rows + chunk.begin, chunk.end - chunk.begin, chunk.leaf};
+  };
   Parts total(places.leaves.size() * size);
+  if (n_threads == 1) {  // what is added up is exact: any order gives the same bits
+    for (const RowChunk& chunk : chunks) take(rows_of(chunk), total, chunk.leaf * size);
+    return total;
+  }
+  std::vector<Parts> parts(chunks.size(), Parts(size));
+  parallel_for(n_threads, chunks.size(), [&](std::size_t c, int) { take(rows_of(chunks[c]), parts[c], 0); });
   for (std::size_t c = 0; c < chunks.size(); ++c) join(total, parts[c], chunks[c].leaf * size);
   return total;
 }
@@ -195,6 +200,7 @@ std::vector<double> LeafSums::sum_within(const std::vector<double>& limits, cons
       places, n_threads, d,
       [&](const SomeRows& some, Parts& parts, std::size_t first) {
         const double* limit = limits.data() + some.leaf * d;
+        if (std::none_of(limit, limit + d, [](double one) { return std::isfinite(one); })) return;
         for (std::size_t i = 0; i < some.n_rows; ++i) {
           const std::size_t row = some.rows[i];
           const float* g = some.of.gradient + row * some.of.gradient_stride;

@@ -17,12 +17,16 @@ void Candidates::clear(const SearchedNode& node, const FeatureTile& tile) {
   n_steps_ = 0;
   step_begin_.assign(1, 0);
   missing_seen_.assign(tile.n_features(), 0);
-  const std::size_t most = tile.n_slots();
-  if (steps_.size() >= most) return;
-  steps_.resize(most);
+}
+
+// For so many steps of the next feature.
+void Candidates::make_room(std::size_t n_steps) {
+  const std::size_t size = n_steps_ + n_steps;
+  if (steps_.size() >= size) return;
+  steps_.resize(2 * size);
   if (!weighed_) return;
-  inverse_left_.resize(2 * most);
-  inverse_right_.resize(2 * most);
+  inverse_left_.resize(4 * size);
+  inverse_right_.resize(4 * size);
 }
 
 void Candidates::add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing) {
@@ -61,6 +65,7 @@ void Candidates::list_bins(const FeatureTile& tile, const std::int32_t* histogra
     const std::int32_t* missing_vector = missing_bin(tile, position, histogram, layout.width);
     const Counts missing = missing_vector != nullptr ? counts(missing_vector) : Counts{};
     missing_seen_[position] = missing.count > 0 ? 1 : 0;
+    make_room(tile.value_end[position] - tile.slot_begin[position]);
     Counts left;
     for (std::uint32_t slot = tile.slot_begin[position]; slot < tile.value_end[position]; ++slot) {
       const Counts bin = counts(histogram + slot * width);
@@ -82,6 +87,7 @@ void Candidates::list_rows(const FeatureTile& tile, const NodeRows& rows) {
       const std::uint32_t n_values = rows_.n_values();
       const Counts missing{rows_.n_rows() - n_values, rows_.weight(n_values, rows_.n_rows())};
       missing_seen_[position] = missing.count > 0 ? 1 : 0;
+      make_room(rows_.n_groups());
       Counts left;
       std::uint32_t begin = 0;
       for (std::size_t group = 0; group < rows_.n_groups(); ++group) {

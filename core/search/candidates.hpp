@@ -57,6 +57,7 @@ class Candidates {
 
   // Whether some of the bins so far, or of those that follow, may be the last to the left.
   bool goes_on(const Counts& left) const { return n_ - left.count >= terms_.rules.min_samples_leaf; }
+  void make_room(std::size_t n_steps);
   void add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing);
   bool weigh(std::size_t at, double left_weight);
 

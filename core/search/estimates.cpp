@@ -107,7 +107,7 @@ float EstimatingFinder::least_estimate() {
 }
 
 FoundSplit EstimatingFinder::score_close(const FeatureTile& tile, float least, const TileHistograms& histograms) {
-  std::vector<std::size_t> close;  // features
+  close_.clear();
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (highest_[position] < least || candidates_.has_none(position)) continue;
     for (std::size_t s = candidates_.begin(position); s < candidates_.end(position); ++s) {
@@ -116,15 +116,15 @@ FoundSplit EstimatingFinder::score_close(const FeatureTile& tile, float least, c
       step.left_allowed = step.left_allowed && estimated_[2 * s + 1] >= least;
     }
     scores_.clear(candidates_, position);
-    close.push_back(position);
+    close_.push_back(position);
   }
   for (int t = 0; t < terms_.layout().n_tiles; ++t) {
     ScanTile job = scores_.prepare(node_, t);
-    for (const std::size_t position : close)
+    for (const std::size_t position : close_)
       scores_.add(job, candidates_, position, candidates_.sums(tile, position, t, histograms.of(t)));
   }
   FoundSplit found;
-  for (const std::size_t position : close) scores_.offer(candidates_, node_, tile, position, found.best);
+  for (const std::size_t position : close_) scores_.offer(candidates_, node_, tile, position, found.best);
   return found;
 }
 

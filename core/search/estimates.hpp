@@ -74,8 +74,9 @@ class EstimatingFinder : public TileSearch {
   // Of the candidates that may be the best by the node's two-sided outputs.
   void estimate_promising(const FeatureTile& tile, const TwoSidedOutputs& two_sided);
 
-  std::vector<float> estimated_;  // 2 per step: missing right, missing left
-  std::vector<float> promised_;   // per feature: the highest estimate by two-sided outputs
+  std::vector<float> estimated_;    // 2 per step: missing right, missing left
+  std::vector<float> promised_;     // per feature: the highest estimate by two-sided outputs
+  std::vector<std::size_t> close_;  // features, of those being scored
   ExactScores scores_;
 };
 

@@ -1,7 +1,6 @@
 #include "search/histogram_builder.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace polyleaf {
 namespace {
@@ -20,12 +19,24 @@ HistogramBuilder::HistogramBuilder(const BinnedMatrix& matrix, const Payload& pa
       payload_(payload),
       rows_(rows),
       all_features_(feature_mask == nullptr),
-      positions_(matrix.tiles.size()) {
-  if (all_features_) return;
-  for (std::size_t tile = 0; tile < matrix_.tiles.size(); ++tile)
-    for (std::size_t position = 0; position < matrix_.tiles[tile].n_features(); ++position)
-      if (feature_mask[matrix_.tiles[tile].features[position]] != 0)
-        positions_[tile].push_back(static_cast<std::uint32_t>(position));
+      positions_(matrix.tiles.size()),
+      used_(matrix.tiles.size()) {
+  for (std::size_t at = 0; at < matrix_.tiles.size(); ++at) {
+    const FeatureTile& tile = matrix_.tiles[at];
+    if (all_features_) {
+      used_[at].push_back({0, tile.n_slots()});
+      continue;
+    }
+    for (std::size_t position = 0; position < tile.n_features(); ++position) {
+      if (feature_mask[tile.features[position]] == 0) continue;
+      positions_[at].push_back(static_cast<std::uint32_t>(position));
+      const std::size_t begin = tile.slot_begin[position], end = tile.slot_begin[position + 1];
+      if (!used_[at].empty() && used_[at].back().end == begin)
+        used_[at].back().end = end;
+      else
+        used_[at].push_back({begin, end});
+    }
+  }
 }
 
 void HistogramBuilder::fit(Scratch& scratch) const {
@@ -46,20 +57,21 @@ std::vector<std::int32_t> HistogramBuilder::sum_rows(const Node& node, const Tea
   const PayloadLayout& layout = payload_.layout;
   const std::size_t n_blocks = (node.n_here() + kChunkRows - 1) / kChunkRows;
   const bool several = team.most_threads() > 1 && node.n_here() * layout.n_channels() >= kParallelGathers;
-  std::vector<std::vector<std::int32_t>> partial(
-      several ? static_cast<std::size_t>(team.most_threads()) : 1,
-      std::vector<std::int32_t>(layout.n_channels() + PayloadLayout::kSlack, 0));
+  // Those of one thread after the other.
+  const std::size_t size = layout.n_channels() + PayloadLayout::kSlack;
+  const std::size_t n_parts = several ? static_cast<std::size_t>(team.most_threads()) : 1;
+  std::vector<std::int32_t> sums(n_parts * size, 0);
   team.run(several, n_blocks, [&](std::size_t block, int thread) {
     const std::size_t begin = node.begin + block * kChunkRows;
     const std::size_t count = std::min(kChunkRows, node.end - begin);
+    std::int32_t* part = sums.data() + (several ? static_cast<std::size_t>(thread) * size : 0);
     for (int t = 0; t < layout.n_tiles; ++t)
-      histogram_kernels().sum_payload(
-          payload_.tile(t), rows_.data() + begin, count,
-          partial[several ? static_cast<std::size_t>(thread) : 0].data() + t * layout.width);
+      histogram_kernels().sum_payload(payload_.tile(t), rows_.data() + begin, count, part + t * layout.width);
   });
-  for (std::size_t other = 1; other < partial.size(); ++other)  // integers: any order gives the same bits
-    for (std::size_t c = 0; c < partial[0].size(); ++c) partial[0][c] += partial[other][c];
-  return std::move(partial[0]);
+  for (std::size_t other = 1; other < n_parts; ++other)  // integers: any order gives the same bits
+    for (std::size_t c = 0; c < size; ++c) sums[c] += sums[other * size + c];
+  if (n_parts == 1) return sums;
+  return {sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
 void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& range, Scratch& scratch,
@@ -77,6 +89,9 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& ra
     histogram_kernels().sum_combinations({rows.histogram, layout.width, layout.packed, combinations.size(),
                                           combinations.first.data(), combinations.slot_begin.data(),
                                           tile.slot_begin.data(), sums});
+  } else if (visit == Visit::kCodes && !layout.packed) {
+    each_used(at, [&](std::size_t first, std::size_t count) { std::fill_n(histogram + first, count, 0); });
+    add_codes(at, rows);
   } else {
     std::fill_n(sums, tile.n_slots() * layout.row_size(), 0);
     visit == Visit::kCells ? histogram_kernels().add_cells(rows, tile.cells.view()) : add_codes(at, rows);
@@ -121,7 +136,9 @@ void HistogramBuilder::complete(std::size_t at, int output_tile, const Node& nod
   if (!tile.skips_frequent) return;
   const auto width = static_cast<std::size_t>(payload_.layout.width);
   const std::int32_t* totals = node.totals.data() + static_cast<std::size_t>(output_tile) * width;
-  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+  const std::size_t n_features = all_features_ ? tile.n_features() : positions_[at].size();
+  for (std::size_t i = 0; i < n_features; ++i) {
+    const std::size_t position = all_features_ ? i : positions_[at][i];
     const std::uint32_t first = tile.slot_begin[position];
     // Of the frequent bin itself not all rows were visited.
     histogram_kernels().rest_of_bins(totals, histogram + first * width, tile.slot_begin[position + 1] - first,

@@ -41,12 +41,22 @@ class HistogramBuilder {
   bool uses(std::size_t tile) const { return all_features_ || !positions_[tile].empty(); }
   // The sums of a node's rows over all channels, with PayloadLayout::kSlack.
   std::vector<std::int32_t> sum_rows(const Node& node, const Team& team) const;
-  // The histogram of some rows here. Where a tile skips the most frequent bins of its features, these are complete
-  // only after `complete`, which needs the sums of all rows in the histogram, the node's totals.
+  // The histogram of some rows here, where bins of features that the tree may not use can hold anything. Where a tile
+  // skips the most frequent bins of its features, these are complete only after `complete`, which needs the sums of all
+  // rows in the histogram, the node's totals.
   void build(std::size_t tile, int output_tile, const RowRange& range, Scratch& scratch, std::int32_t* histogram) const;
   void complete(std::size_t tile, int output_tile, const Node& node, std::int32_t* histogram) const;
+  // Calls body(first number, how many) for the bins of a tile's histogram whose features the tree may use.
+  template <class Body>
+  void each_used(std::size_t tile, Body&& body) const {
+    const auto width = static_cast<std::size_t>(payload_.layout.width);
+    for (const SlotRange& range : used_[tile]) body(range.begin * width, (range.end - range.begin) * width);
+  }
 
  private:
+  struct SlotRange {
+    std::size_t begin, end;
+  };
   // How the cells of a tile are visited.
   enum class Visit : std::uint8_t { kCodes, kCells, kCombinations };
   Visit choose(std::size_t at, std::size_t n_rows) const;
@@ -59,6 +69,7 @@ class HistogramBuilder {
   const bool all_features_;
   // Per feature tile: the positions of the tree's features, where they are not all.
   std::vector<std::vector<std::uint32_t>> positions_;
+  std::vector<std::vector<SlotRange>> used_;  // per feature tile, ascending
 };
 
 }  // namespace polyleaf

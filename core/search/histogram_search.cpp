@@ -1,6 +1,7 @@
 #include "search/histogram_search.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/histogram.hpp"
 #include "rules/pruning.hpp"
@@ -53,7 +54,7 @@ std::size_t HistogramSearch::most_histograms() const {
   if (leaves_are_scarce(rules_.max_depth, rules_.max_leaves))
     wanted = static_cast<std::size_t>(rules_.max_leaves);
   else
-    wanted = std::max(levels, std::min(threads * levels, std::size_t{1} << rules_.max_depth));
+    wanted = std::max(levels, std::min(threads * levels, std::size_t{1} << std::min(rules_.max_depth, 30)));
   if (n_threads_ > 1) wanted += threads;
   return std::min(wanted, rows_.size() + 1);
 }
@@ -87,7 +88,10 @@ void HistogramSearch::search_children(Node& parent, Node& left, Node& right, con
   const bool search = may_split(small, rules_) || may_split(large, rules_);
   if (search || searches_.needs_totals()) {
     small.totals = builder_.sum_rows(small, team);
-    large.totals = parent.totals;
+    if (searches_.needs_totals())
+      large.totals = parent.totals;
+    else
+      large.totals = std::move(parent.totals);
     for (std::size_t c = 0; c < small.totals.size(); ++c) large.totals[c] -= small.totals[c];
   }
   searches_.branch(parent, left, right, team.member);
@@ -123,7 +127,7 @@ void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large, 
 
 void HistogramSearch::evaluate(const Siblings& nodes, const Team& team) {
   Evaluation evaluation{
-      nodes, searches_.start(nodes.built, nodes.derived, team.member), searches_.nothing_found(), {}, {}};
+      nodes, searches_.start(nodes.built, nodes.derived, team.member), nothing_found(team.member), {}, {}};
   const bool worthwhile = work(*nodes.built) >= kParallelWork;
   if (worthwhile) cut_into_pieces(evaluation, team);
   const std::size_t n_tiles = matrix_.tiles.size();
@@ -143,7 +147,7 @@ void HistogramSearch::evaluate(const Siblings& nodes, const Team& team) {
 }
 
 void HistogramSearch::evaluate_rows(Node& node, const Team& team) {
-  Found found = searches_.nothing_found();
+  Found& found = nothing_found(team.member);
   NodeRows& rows = of(team.member).rows;
   rows.take(terms_.payload, rows_.data() + node.begin, node.n_rows, searches_.copies_rows(node.n_rows));
   const NodeSearches::Search search = searches_.start_rows(node, rows, team.member);
@@ -197,10 +201,13 @@ void HistogramSearch::build_piece(std::size_t piece, int thread, Evaluation& eva
 }
 
 void HistogramSearch::add_up(std::size_t at, int output_tile, const Evaluation& evaluation) {
-  const std::size_t size = matrix_.tiles[at].n_slots() * static_cast<std::size_t>(terms_.layout().width);
   const std::vector<int>& slots = evaluation.part_slots;
-  for (std::size_t part = 1; part < slots.size(); ++part)
-    histogram_kernels().add(pool_.at(slots[0], at, output_tile), pool_.at(slots[part], at, output_tile), size);
+  for (std::size_t part = 1; part < slots.size(); ++part) {
+    std::int32_t* to = pool_.at(slots[0], at, output_tile);
+    const std::int32_t* from = pool_.at(slots[part], at, output_tile);
+    builder_.each_used(
+        at, [&](std::size_t first, std::size_t count) { histogram_kernels().add(to + first, from + first, count); });
+  }
 }
 
 void HistogramSearch::evaluate_tile(std::size_t at, int thread, Evaluation& evaluation) {
@@ -225,7 +232,9 @@ void HistogramSearch::evaluate_tile(std::size_t at, int thread, Evaluation& eval
     if (search_built) built.add(tile, t, histogram);
     if (nodes.derived == nullptr) continue;
     std::int32_t* parent = pool_.at(nodes.parent_slot, at, t);
-    histogram_kernels().subtract(parent, histogram, size);
+    builder_.each_used(at, [&](std::size_t begin, std::size_t count) {
+      histogram_kernels().subtract(parent + begin, histogram + begin, count);
+    });
     derived.add(tile, t, parent);
   }
   if (search_built) evaluation.found[2 * at] = built.best(tile, {first, stride});

@@ -22,6 +22,7 @@ struct HistogramMemory {
     Buffer<std::int32_t> histogram;
     HistogramBuilder::Scratch build;
     NodeRows rows;
+    NodeSearches::Found found;
   };
   Buffer<std::int32_t> kept;  // of open nodes
   std::vector<OfThread> threads;
@@ -51,7 +52,7 @@ class HistogramSearch : public SplitSearch {
   struct Evaluation {
     Siblings nodes;
     NodeSearches::Search search;
-    Found found;
+    Found& found;
     // Where a histogram is built in pieces, for which part of the rows each slot is, and the pieces of each tile of
     // features that are not there yet. Empty: a thread builds all of a tile.
     std::vector<int> part_slots;
@@ -62,6 +63,11 @@ class HistogramSearch : public SplitSearch {
   bool keeps_histogram(const Node& node) const;
   bool by_rows(const Node& node, const Team& team) {
     return searches_.by_rows(rows_.data() + node.begin, node.n_rows, team.member);
+  }
+  // For what a thread finds in the nodes that it evaluates, one after the other.
+  Found& nothing_found(int member) {
+    searches_.find_nothing(of(member).found);
+    return of(member).found;
   }
   HistogramMemory::OfThread& of(int thread) { return memory_.threads[static_cast<std::size_t>(thread)]; }
   std::size_t work(const Node& node) const;

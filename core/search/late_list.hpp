@@ -14,7 +14,7 @@ class LateListingFinder : public EstimatingFinder {
 
   void add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) override;
   FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) override;
-  double rows_per_bin() const override { return kFewRowsPerBin / 4; }  // bins that are not listed are fast
+  double rows_per_bin() const override;
 
  private:
   BinsTile prepare_bins() const;

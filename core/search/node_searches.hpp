@@ -64,7 +64,7 @@ class NodeSearches {
   bool copies_rows(std::size_t n_rows) const;
   // The search of a tile by a thread, which joins if it has not yet.
   TileSearch& join(const Search& search, Which which, int thread, const FeatureTile& tile);
-  Found nothing_found() const { return Found(2 * matrix_.tiles.size()); }
+  void find_nothing(Found& found) const { found.assign(2 * matrix_.tiles.size(), {}); }
   // Takes over the best of the splits found for one of the nodes.
   void accept(Node& node, Which which, Found& found, int member);
 

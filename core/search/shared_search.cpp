@@ -169,7 +169,9 @@ void SharedSearch::run_together(const Job* jobs, std::size_t n) {
   build(jobs, n);
   shard_.peers().add_parts(part_begin_, n, n_threads_);
   const auto rank = static_cast<std::size_t>(shard_.peers().rank());
-  std::vector<Findings> found(n, {searches_.nothing_found(), {}});
+  Found nothing;
+  searches_.find_nothing(nothing);
+  std::vector<Findings> found(n, {nothing, {}});
   each(n, [&](std::size_t i, const Team& team) {
     search(jobs[i], parts_ + part_begin_[rank] + i * layouts_[rank].size(), team, found[i]);
   });
@@ -211,8 +213,8 @@ void SharedSearch::build(const Job* jobs, std::size_t n) {
     std::int32_t* histogram = parts_ + part_begin_[owner[at]] + i * layout.size() + layout.offset(matrix_, at, t);
     const std::size_t size = matrix_.tiles[at].n_slots() * static_cast<std::size_t>(terms_.layout().width);
     const bool built = builder_.uses(at) && jobs[i].built->n_here() > 0;
+    std::fill(histogram, histogram + size + HistogramLayout::kMargin, 0);  // what is not built is also sent
     if (built) builder_.build(at, t, rows_of(*jobs[i].built), scratch_[static_cast<std::size_t>(thread)], histogram);
-    std::fill(histogram + (built ? size : 0), histogram + size + HistogramLayout::kMargin, 0);
   });
 }
 

@@ -141,6 +141,8 @@ class GrowTask:
 class KeptTree:
     @staticmethod
     def splits_of(arrays: dict[str, npt.NDArray[Any]], n_outputs: int) -> KeptTree: ...
+    @staticmethod
+    def joined(trees: list[KeptTree], name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]: ...
     def add(
         self,
         table: npt.NDArray[Any],

@@ -75,6 +75,18 @@ def test_the_file_is_that_of_a_plain_fit(cluster, tmp_path, case):
     assert saved(model.to_local(), tmp_path / "local") == saved(other, tmp_path / "plain")
 
 
+def test_held_out_rows_choose_the_leaves_of_a_plain_fit(cluster, tmp_path):
+    random = np.random.default_rng(3)
+    rows = random.normal(size=(160, 16))
+    y = rows[:, :6].sum(axis=1) + random.normal(size=160)
+    params = {"n_estimators": 6, "early_stopping_rounds": 6, "learning_rate": 0.3, "max_depth": 4}
+    model = DaskPolyleafRegressor(**params).fit(array(rows, 40), array(y, 30))
+    other = PolyleafRegressor(**params).fit(rows, y)
+    assert model.chosen_params_ == other.chosen_params_
+    assert other.chosen_params_["min_samples_leaf"] == 20
+    assert saved(model.to_local(), tmp_path / "local") == saved(other, tmp_path / "plain")
+
+
 class FaultIn(Fault):
     """A fault in one of two trainings."""
 

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from distributed import CancelledError, Client, Future, LocalCluster, get_worker
 
 from cluster import QUICK
 from polyleaf.dask.comms import at_client, is_connected, threads_of_workers, worker_states
-from polyleaf.dask.launch import Run, launch
+from polyleaf.dask.launch import Run, _most_telling, launch
 from polyleaf.dask.messages import Deadlines
 from polyleaf.peers.collectives import Collectives
 from polyleaf.peers.exchange import PeerFailed, PeerLost
@@ -291,6 +292,16 @@ def test_who_waits_for_a_client_that_is_closed_hears_of_it(cluster):
     assert said == ["the client was closed"]
     with pytest.raises(OSError, match="the client was closed"):
         at_client(other, for_ever)
+
+
+@pytest.mark.parametrize("status", ["closing", "closed"])
+def test_futures_that_a_closed_client_has_cancelled_say_that_it_was_closed(status):
+    """While it closes, the scheduler may still answer: the cancelled futures are what tells."""
+    future = SimpleNamespace(key="rank-0", status="cancelled", done=lambda: True, cancelled=lambda: True)
+    with pytest.raises(OSError, match="the client was closed"):
+        _most_telling(SimpleNamespace(status=status), [future], ["tcp://a"])
+    with pytest.raises(CancelledError, match="rank-0 was cancelled"):
+        raise _most_telling(SimpleNamespace(status="running"), [future], ["tcp://a"])
 
 
 def test_workers_may_be_threads_of_one_process():

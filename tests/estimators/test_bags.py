@@ -257,7 +257,7 @@ def test_ctrl_c_before_a_replay_keeps_the_members_that_are_done(
         begin(*args, **kwargs)
 
     monkeypatch.setattr(bagging.Replay, "__init__", interrupted)
-    model = regressor(n_estimators=3, n_bags=3)
+    model = regressor(n_estimators=3, n_bags=3, n_jobs=1)  # one by one, whatever cores there are
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
     assert model.n_estimators_ == 3 * begun
@@ -276,7 +276,7 @@ def test_ctrl_c_before_a_member_keeps_those_that_are_done(
         return run(self, at, *args, **kwargs)
 
     monkeypatch.setattr(bagging.HeldOut, "run", interrupted)
-    model = regressor(n_estimators=3, n_bags=3)
+    model = regressor(n_estimators=3, n_bags=3, n_jobs=1)  # one by one, whatever cores there are
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
     assert hasattr(model, "n_estimators_") == (number > 0)

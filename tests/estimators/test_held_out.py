@@ -69,8 +69,8 @@ def test_all_rows_are_trained_on_for_the_rounds_that_held_out_rows_ask_for(n_row
     assert model.n_estimators_ == model.best_iteration_ + 1 == int(np.argmin(curve)) + 1
     assert len(curve) == model.n_estimators_ + AUTO_PATIENCE
     assert model.best_score_["held_out"]["rrmse"] == min(curve)
-    plain = PolyleafRegressor(n_estimators=model.n_estimators_, **SMALL).fit(X[:n_rows], Y[:n_rows])
-    assert np.array_equal(plain.predict(X), model.predict(X))
+    plain = PolyleafRegressor(n_estimators=model.n_estimators_, **SMALL | model.chosen_params_)
+    assert np.array_equal(plain.fit(X[:n_rows], Y[:n_rows]).predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("n_rows", [FEW, MANY])

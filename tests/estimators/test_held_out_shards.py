@@ -149,6 +149,36 @@ def test_any_cut_gives_the_file_of_a_plain_fit(
     assert_same_file(tmp_path_factory.mktemp("files"), name, course, cuts, owner, n_shards)
 
 
+@pytest.mark.parametrize("larger", [True, False])
+def test_shards_choose_the_leaves_of_a_plain_fit(tmp_path: Path, larger: bool) -> None:
+    """Also where a shard fails within the trial, or after it."""
+    random = np.random.default_rng(3)
+    X = random.normal(size=(N, 16))
+    y = X[:, :6].sum(axis=1) + random.normal(size=N)
+    if not larger:  # rows in copies
+        X, y = np.repeat(X[::4], 4, axis=0) + 0.001 * X, np.repeat(random.normal(size=N // 4), 4)
+    make = {"learning_rate": 0.3, "n_estimators": 6, "early_stopping_rounds": 6, "max_depth": 4, "n_jobs": 1}
+    plain = PolyleafRegressor(**make).fit(X, y)
+    assert plain.chosen_params_["min_samples_leaf"] == (20 if larger else 3)
+    plain.save_model(tmp_path / "plain")
+
+    def trained(exchange: Any, limit: int) -> Any:
+        rows, peers, progress = np.arange(exchange.rank, N, 2), Collectives(exchange), Progress()
+        of_pieces = Pieces(peers, (exchange.rank,), (len(rows),))
+        given = EvalInput("training", X[rows], y[rows], None, "X", "y", "w", of_pieces)
+        shard = prepare_shard(Asked(PolyleafRegressor(**make)), given, [], 1)
+        with contextlib.suppress(ExchangeError):
+            train_shard(shard, Collectives(Limited(exchange, limit)), progress)
+        known.add(progress.larger_leaves)
+        return train_shard(shard, peers, progress)
+
+    known: set[bool | None] = set()
+    for limit in (0, 200, 2000, 100_000):
+        for model in run_local(2, lambda exchange, limit=limit: trained(exchange, limit)):
+            assert file_of(tmp_path / "again", model) == (tmp_path / "plain").read_bytes()
+    assert known == {None, larger}
+
+
 def halves(name: str, exchange: Any, peers: Collectives) -> EvalInput:
     return rows_of(name, [40, 41, 90, 90, 120], [[0, 2, 4], [1, 3, 5]][exchange.rank], peers)
 

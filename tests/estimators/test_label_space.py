@@ -67,6 +67,14 @@ def test_labels_may_be_dense_and_predictions_are_as_they_were(model: PolyleafCla
     assert dense.score(X_NEW, Y_NEW.toarray()) == model.score(X_NEW, Y_NEW)
 
 
+@pytest.mark.parametrize("dtype", ["float16", ">f8", "bool"])
+def test_dense_labels_may_be_of_a_type_that_scipy_does_not_know(
+    model: PolyleafClassifier, dtype: str
+) -> None:
+    other = hashed().fit(X, Y.toarray().astype(dtype))
+    np.testing.assert_array_equal(other.predict(X_NEW, top_k=3), model.predict(X_NEW, top_k=3))
+
+
 def test_features_may_be_sparse(model: PolyleafClassifier) -> None:
     of_sparse = hashed().fit(scipy.sparse.csr_array(X), Y)
     np.testing.assert_array_equal(

@@ -143,7 +143,7 @@ def test_leaves_are_scarce_where_depth_would_allow_more() -> None:
     assert not shape(max_leaves=64).leaves_are_scarce
     assert not shape(max_leaves=None).leaves_are_scarce
     assert shape(max_depth=None, max_leaves=1000).leaves_are_scarce
-    assert shape(max_depth=None, max_leaves=2**30).leaves_are_scarce
+    assert not shape(max_depth=None, max_leaves=2**30).leaves_are_scarce
     # Five rows: at most four levels of splits.
     assert not shape(n_rows=5, max_depth=None, max_leaves=16).leaves_are_scarce
 

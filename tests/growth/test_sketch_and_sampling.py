@@ -12,6 +12,7 @@ from growing import settings, task
 from oracle import grow_tree
 from polyleaf import PolyleafClassifier, PolyleafRegressor, _core
 from polyleaf.data.binning import bin_table
+from polyleaf.growth import round_draws
 from polyleaf.growth.contract import SplitGradients
 from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample, Sampler, inclusion_probabilities
@@ -342,6 +343,30 @@ def test_a_node_uses_the_features_drawn_for_it():
     assert len({feature for depth, feature in nodes if depth == 2}) > 3
     counts = np.bincount([feature for _, feature in nodes], minlength=12)
     assert (counts > 0).sum() > 8
+
+
+@pytest.mark.parametrize("n_bags", [1, 3])
+def test_folds_and_members_and_the_refit_draw_a_round_once(monkeypatch, n_bags):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 12)), rng.normal(size=(90, 4))
+    drawn, generator = [], round_draws.generator_of_round
+
+    def counted(seed, number, purpose):
+        drawn.append((seed, number, purpose))
+        return generator(seed, number, purpose)
+
+    monkeypatch.setattr(round_draws, "generator_of_round", counted)
+    PolyleafRegressor(n_bags=n_bags, random_state=4321 + n_bags).fit(X, y)
+    assert len(drawn) == len(set(drawn)) >= 2 * 50  # features and groups of outputs, 50 rounds of patience
+
+
+@pytest.mark.parametrize("n_features", [8, 5000])
+def test_what_is_remembered_is_what_is_drawn(n_features):
+    first = [round_draws.drawn_features(3, number, n_features, 0.5) for number in (7, 7, 8)]
+    assert first[0] is first[1]
+    for mask, number in zip(first, (7, 7, 8), strict=True):
+        chosen = np.random.default_rng([3, number, 1]).choice(n_features, n_features // 2, replace=False)
+        np.testing.assert_array_equal(np.flatnonzero(mask), np.sort(chosen))
 
 
 def test_shares_multiply():

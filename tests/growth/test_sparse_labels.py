@@ -49,6 +49,20 @@ def test_threads_change_no_bit():
     np.testing.assert_array_equal(one.decision_function(X), three.decision_function(X))
 
 
+def test_threads_change_no_bit_of_weights_that_differ_widely():
+    """They are summed plainly, in the order of the rows, whatever splits are looked at beside the tree's."""
+    X, Y = problem(n_rows=4000)
+    X = np.hstack([X] * 4)
+    weight = 10.0 ** np.random.default_rng(2).uniform(-12, 3, len(X))
+    settings = {"n_estimators": 6, "max_depth": None, "max_leaves": 6, "sparse_leaves": 3, "random_state": 0}
+    one, four = (
+        PolyleafClassifier(n_jobs=n, **SETTINGS | settings).fit(X, scipy.sparse.csr_array(Y), weight)._forest
+        for n in (1, 4)
+    )
+    np.testing.assert_array_equal(one.cover, four.cover)
+    np.testing.assert_array_equal(one.values, four.values)
+
+
 def test_loss_is_the_clipped_squared_error():
     """Scores above 1 of a label, and below 0 of none, are left alone: the loss falls and never overshoots."""
     X, Y = problem()

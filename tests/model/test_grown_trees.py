@@ -13,7 +13,7 @@ from growing import settings, task
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.binning import bin_table
 from polyleaf.growth.dense import DenseGrower
-from polyleaf.growth.tree import GrownTree, Tree
+from polyleaf.growth.tree import GrownTree, Tree, joined_arrays
 from polyleaf.model.forest import Forest
 from polyleaf.model.scores import HostScores, Trees
 
@@ -92,6 +92,8 @@ def test_its_arrays_outlive_it_and_cannot_be_changed() -> None:
         values[0] = 1.0
     with pytest.raises(AttributeError):
         _ = grown().nothing  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="no array of this name"):
+        joined_arrays([grown()], "nothing")
 
 
 def test_the_forest_of_one_tree_is_the_first_of_several() -> None:
@@ -100,6 +102,17 @@ def test_the_forest_of_one_tree_is_the_first_of_several() -> None:
     for name, array in one.to_arrays().items():
         if name not in ("base_score", "unit", "shape"):
             np.testing.assert_array_equal(array, two.to_arrays()[name][: len(array)], strict=True)
+
+
+def test_a_forest_of_trees_in_the_core_is_that_of_their_arrays() -> None:
+    by_categories = grown((GRADIENT + 9 * np.isin(TABLE[:, [2]], (1, 3))).astype(np.float32), max_depth=2)
+    trees: Trees = [(tree, 0) for tree in (grown(), grown(max_depth=0), by_categories, grown())]
+    assert any(len(tree.category_bits) for tree, _ in trees)
+    plain: Trees = [(pickle.loads(pickle.dumps(tree)), output) for tree, output in trees]
+    expected = forest_of(plain).to_arrays()
+    for some in (trees, [*trees[:2], *plain[2:]]):
+        for name, array in forest_of(some).to_arrays().items():
+            np.testing.assert_array_equal(array, expected[name], strict=True)
 
 
 @pytest.mark.parametrize(

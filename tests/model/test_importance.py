@@ -179,6 +179,13 @@ def test_shares_that_are_not_kept() -> None:
             model.get_importance(per_output=True)
 
 
+def test_shares_that_hashed_labels_do_not_have_are_refused_by_name() -> None:
+    X, Y = table()
+    hashed = PolyleafClassifier(n_estimators=1, label_space="hashed").fit(X, (Y > 0).astype(int))
+    with pytest.raises(ValueError, match="a label_space"):
+        hashed.get_importance(per_output=True)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

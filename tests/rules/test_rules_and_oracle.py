@@ -177,7 +177,9 @@ def test_nodes_that_are_not_split_do_not_raise_the_bar() -> None:
 def test_leaves_are_scarce_where_the_depth_would_allow_more() -> None:
     assert rules.leaves_are_scarce(3, 7)
     assert not rules.leaves_are_scarce(3, 8)
-    assert rules.leaves_are_scarce(31, 2**30)
+    assert rules.leaves_are_scarce(31, 2**30 - 1)
+    assert not rules.leaves_are_scarce(31, 2**30)  # no limit: nodes are visited depth first
+    assert not rules.leaves_are_scarce(2**30, 2**30)
     assert not rules.leaves_are_scarce(0, 1)
 
 

@@ -325,8 +325,12 @@ def _errors(client: Client, futures: Sequence[Future]) -> dict[int, BaseExceptio
 
 
 def _error_of(client: Client, future: Future) -> BaseException:
-    if future.cancelled():  # it has no error of its own
-        error: BaseException = CancelledError(f"{future.key} was cancelled")
-    else:
+    """Return why a future failed. Raises OSError where its client was closed: that cancels all of them."""
+    error: BaseException
+    if not future.cancelled():
         error = at_client(client, future.exception)
+    elif client.status in ("closing", "closed"):
+        raise OSError("the client was closed")
+    else:  # it has no error of its own
+        error = CancelledError(f"{future.key} was cancelled")
     return error

@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass
 
 from polyleaf.dask.line import ClientLine
 from polyleaf.estimators.held_out import Refit
+from polyleaf.estimators.leaf_trial import with_leaves
 from polyleaf.estimators.shard_training import Progress, initial_of, note_at
 from polyleaf.estimators.shards import PreparedShard
 from polyleaf.model.checkpoint import CheckpointNote
@@ -220,7 +221,8 @@ class Reporter:
         return answer
 
     def _outset(self, state: TrainingState) -> Outset:
-        problem, progress, maker = self._prepared.problem, self._progress, state.maker
+        progress, maker = self._progress, state.maker
+        problem = with_leaves(self._prepared.problem, bool(progress.larger_leaves))
         assert maker is not None
         return Outset(
             refit=progress.refit,

@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from polyleaf.estimators.held_out import HELD_OUT, HeldOut, watched
 from polyleaf.estimators.problem import Problem
 from polyleaf.model.bags import joined
+from polyleaf.model.forest import Forest
 from polyleaf.model.tree_ranges import trees_of_rounds
 from polyleaf.training.callbacks import EarlyStopping
 from polyleaf.training.forest_maker import RoundsDone
@@ -181,25 +182,27 @@ class _Bags:
         """Train one member; its table is gone when it is done."""
         run = self.parts.run(number, n_threads=n_threads)
         rounds: RoundsDone = []
-        found = watched(self.problem, [run], callbacks, done=rounds)
+        found = watched(self.problem, [run], callbacks, done=rounds, refits=self.replay)
         if not self.replay or found.error is not None or found.best_iteration < 0:
             return found
-        rates = run.rates
+        rates, maker = run.rates, run.maker
         del run
         try:
-            return self._replayed(found, rounds[: found.best_iteration + 1], rates, halts, n_threads)
+            forest, error = self._replayed(rounds[: found.best_iteration + 1], rates, halts, n_threads)
         except KeyboardInterrupt as interrupt:  # before its rounds, or after them
-            return replace(found, error=interrupt)
+            forest, error = None, interrupt
+        if forest is None:
+            forest = maker.whole(None, rounds, found.best_iteration)
+        return replace(found, forest=forest, error=error)
 
     def _replayed(
         self,
-        found: TrainingResult,
         rounds: RoundsDone,
         rates: Sequence[float],
         halts: Sequence[Halt],
         n_threads: int | None,
-    ) -> TrainingResult:
-        """Return a member with leaf values from all rows; as it was, where that is not brought to its end."""
+    ) -> tuple[Forest | None, BaseException | None]:
+        """Return a member with leaf values from all rows, None where something ends this; and what does."""
         problem, settings = self.problem, self.problem.settings
         if n_threads is not None:
             settings = replace(settings, n_threads=n_threads)
@@ -214,5 +217,5 @@ class _Bags:
         )
         error = boost(replay, state, halts)
         if error is not None or replay.n_rounds < len(rounds):
-            return replace(found, error=error)
-        return replace(found, forest=replay.forest())
+            return None, error
+        return replay.forest(), None

@@ -192,12 +192,12 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
         with opened(given, self.categorical_features) as given:
             problem = read_problem(self, params, given, start, holds_out=fit.stopping is not None)
             self._warn_of_another_loss(params, problem)
-            result = train_on(problem, evals, fit, start, groups)
-        self._take(problem.fitted(result))
+            fitted, error = train_on(problem, evals, fit, start, groups)
+        self._take(fitted)
         self._seed = problem.settings.seed
         self._loaded = False
-        if result.error is not None:
-            raise result.error
+        if error is not None:
+            raise error
         return self
 
     def set_params(self, **params: Any) -> Self:

@@ -13,10 +13,11 @@ from polyleaf.data.eval_sets import EvalInput
 from polyleaf.data.row_groups import group_numbers
 from polyleaf.estimators.bagging import train_bags
 from polyleaf.estimators.held_out import Stopping, train_held_out
+from polyleaf.estimators.leaf_trial import prefers_larger_leaves, with_leaves
 from polyleaf.estimators.problem import Problem, check_measured
 from polyleaf.model.checkpoint import CheckpointNote, describe_data, describe_groups, describe_params
 from polyleaf.model.file import write_model
-from polyleaf.model.fitted import SavedModel
+from polyleaf.model.fitted import FittedModel, SavedModel
 from polyleaf.params.combinations import check
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import AUTO_PATIENCE
@@ -98,7 +99,7 @@ def train_on(
     fit: Fit,
     start: Start | None,
     groups: Any = None,
-) -> TrainingResult:
+) -> tuple[FittedModel, BaseException | None]:
     """Boost trees on a problem, measuring its metrics on the evaluation sets.
 
     Parameters
@@ -116,8 +117,10 @@ def train_on(
 
     Returns
     -------
-    TrainingResult
-        Also of a run that Ctrl-C or a callback ended, with the error.
+    model : FittedModel
+        Of the rounds done, also those of a run that ended early.
+    error : BaseException or None
+        What ended the run: KeyboardInterrupt, or whatever a callback raised.
     """
     measured = evaluations(problem, evals)
     numbers = None if groups is None else group_numbers(groups, problem.kept, problem.data.n_rows)
@@ -133,20 +136,23 @@ def train_on(
         page = replace(note(), holds_out=fit.stopping is not None, stopped_at=stopped_at)
         write_model(path, SavedModel(problem.kind, problem.params, problem.fitted(result), page))
 
-    if fit.stopping is not None:
-        if fit.n_bags > 1:
-            return train_bags(problem, fit.n_bags, fit.stopping.refit, fit.callbacks, numbers)
-        return train_held_out(problem, fit.stopping, fit.callbacks, numbers, start, save)
-    return train(
-        problem.data,
-        measured,
-        problem.loss,
-        problem.metrics,
-        problem.settings,
-        fit.callbacks,
-        Beginning(None if start is None else start.forest),
-        save=save,
-    )
+    problem = with_leaves(problem, prefers_larger_leaves(problem, fit.stopping, numbers))
+    if fit.stopping is None:
+        result = train(
+            problem.data,
+            measured,
+            problem.loss,
+            problem.metrics,
+            problem.settings,
+            fit.callbacks,
+            Beginning(None if start is None else start.forest),
+            save=save,
+        )
+    elif fit.n_bags > 1:
+        result = train_bags(problem, fit.n_bags, fit.stopping.refit, fit.callbacks, numbers)
+    else:
+        result = train_held_out(problem, fit.stopping, fit.callbacks, numbers, start, save)
+    return problem.fitted(result), result.error
 
 
 def note_of(problem: Problem, start: Start | None) -> CheckpointNote:

@@ -279,8 +279,12 @@ def noted_refit(start: Start | None) -> Refit | None:
 
 def held_out_of(problem: Problem, stopping: Stopping, groups: npt.NDArray[np.intp] | None = None) -> HeldOut:
     """Return what is held out: of few rows, each once."""
-    few = problem.data.n_rows < AUTO_FEW_ROWS
-    return HeldOut(problem, groups, stopping.fraction, in_turn=stopping.refit and few)
+    return HeldOut(problem, groups, stopping.fraction, in_turn=is_in_turn(problem, stopping))
+
+
+def is_in_turn(problem: Problem, stopping: Stopping) -> bool:
+    """Return whether rows are so few that each is held out once, in one of several sets."""
+    return stopping.refit and problem.data.n_rows < AUTO_FEW_ROWS
 
 
 def runs_to_watch(
@@ -332,7 +336,7 @@ def watched(
     done : list or None
         Gets the trees of each round to come: those of all runs, one after the other.
     refits : bool
-        Whether all rows are trained on next, and nobody asks for the forest unless something ends this.
+        Whether all rows come next, and nobody asks for the forest unless something ends this.
     """
     together = Folds(lambda: runs, HELD_OUT, problem.metrics, done)
     only = runs[0] if len(runs) == 1 else None

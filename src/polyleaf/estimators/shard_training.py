@@ -20,6 +20,7 @@ from polyleaf.estimators.held_out import (
     watched,
     watching,
 )
+from polyleaf.estimators.leaf_trial import prefers_larger_leaves, with_leaves
 from polyleaf.estimators.problem import Problem
 from polyleaf.estimators.shards import Asked, PreparedShard, check_weights, prepare_shard
 from polyleaf.model.checkpoint import CheckpointNote
@@ -59,12 +60,16 @@ class Progress:
         Rounds done, each with the trees of all runs, one after the other.
     history : dict
         The metrics of these rounds, as far as they are known, where none are held out.
+    larger_leaves : bool or None
+        Whether held-out rows prefer larger leaves to the usual ones; None: they were not asked yet.
+        All shards find the same.
     """
 
     refit: Refit | None = None
     n_runs: int = 1
     done: RoundsDone = field(default_factory=list)
     history: EvalsResult = field(default_factory=dict)
+    larger_leaves: bool | None = None
 
     @property
     def extent(self) -> Extent:
@@ -83,6 +88,14 @@ class Progress:
         self.done[:] = other.done
         self.history.clear()
         self.history.update(other.history)
+
+    def choose_leaves(self, prepared: PreparedShard, problem: Problem) -> None:
+        """Ask held-out rows for the size of leaves, unless a shard knows it from before."""
+        if prepared.stopping is None:
+            self.larger_leaves = False
+            return
+        known = [one for one in gather_notes(self.larger_leaves) if one is not None]
+        self.larger_leaves = known[0] if known else prefers_larger_leaves(problem, prepared.stopping)
 
     def agree(self, peers: Collectives) -> None:
         """Have all shards go on from what the one knows that knows most."""
@@ -138,6 +151,8 @@ def train_shard(
         if prepared.stopping is not None and progress.refit is None:
             progress.refit = noted_refit(prepared.start)
         progress.agree(peers)
+        progress.choose_leaves(prepared, problem)
+        problem = with_leaves(problem, bool(progress.larger_leaves))
         training = _Training(prepared, problem, peers, progress)
         result = training.plain() if prepared.stopping is None else training.stopped(is_paused)
         return SavedModel(problem.kind, problem.params, problem.fitted(result))

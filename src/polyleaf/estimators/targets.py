@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 
 from polyleaf.data.dataset import Dataset
@@ -172,7 +173,7 @@ class ClassTargets(Targets):
         if self._params["label_space"] is None or y.ndim == 1 or scipy.sparse.issparse(y):
             return y, weights
         check(Situation(self._params, cell_weights=weights is not None and weights.ndim == 2))
-        return scipy.sparse.csr_array(y), weights
+        return scipy.sparse.csr_array((y == 1).view(np.uint8)), weights  # SciPy does not know all types of y
 
     def learn_coding(self, y: Array) -> TargetCoding:
         """Return the classes, or how many labels there are."""

@@ -4,6 +4,9 @@ A :class:`Task` is one tree to be grown, ``polyleaf._core.GrowSettings`` is how 
 grown, and a :class:`Grower` makes trees of tasks. There are three of them: `polyleaf.growth.dense`,
 `polyleaf.growth.label_sparse` and `polyleaf.gpu.grower`. The core has the same contract in C++
 (``core/growth/contract.hpp``).
+
+Nobody changes a task or what it holds. They are not frozen: one of each is made for each tree, and freezing
+them takes a twentieth of a round of a small table.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ class Renewal:
         return Renewal(level, self.y, self.column[part], weight)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class LeafGradients:
     """What leaf values are made of.
 
@@ -103,7 +106,7 @@ class LeafGradients:
         return self.hessian is not None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class SplitGradients:
     """What splits are found on: all outputs, or a sketch of them. Leaf values never come from here.
 
@@ -128,7 +131,7 @@ class SplitGradients:
     unit: FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Destination:
     """What becomes of a tree: either, both or none.
 
@@ -147,7 +150,7 @@ class Destination:
 NOWHERE = Destination()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Task:
     """One tree to be grown, and what becomes of it.
 

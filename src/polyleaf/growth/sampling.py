@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
+from polyleaf.growth.round_draws import drawn_features, drawn_key, generator_of_round
 from polyleaf.params.constraints import InteractionGroups
 from polyleaf.peers.shard import Shard
 
 # A row without a gradient is still drawn now and then: its Hessian counts. This share of the mean norm is
 # added to all norms (in squares).
 _NORM_FLOOR = 0.1
-# Rounds whose features are remembered: runs that advance together draw the same ones.
-_ROUNDS_REMEMBERED = 16
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class RowSample:
     weight: FloatArray | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class FeatureSample:
     """Features that splits may use: of the tree, and shares of these for each level and node.
 
@@ -108,7 +106,7 @@ class Sampler:
         if weight is not None:
             norms = norms * weight
         probability = inclusion_probabilities(norms, self.subsample * self.n_rows)
-        chosen = self._generator(number, 0).random(self.n_rows) < probability
+        chosen = generator_of_round(self.seed, number, 0).random(self.n_rows) < probability
         rows = np.flatnonzero(chosen).astype(np.uint32)
         if len(rows) == 0:  # no gradient anywhere, or bad luck with a handful of rows
             return ALL_ROWS
@@ -121,7 +119,8 @@ class Sampler:
     def _uniform_rows(self, number: int) -> RowSample:
         """Return rows that are drawn without a look at them."""
         size = max(1, round(self.subsample * self.n_rows))
-        rows = self._generator(number, 0).choice(self.n_rows, size, replace=False, shuffle=False)
+        generator = generator_of_round(self.seed, number, 0)
+        rows = generator.choice(self.n_rows, size, replace=False, shuffle=False)
         rows = np.sort(rows)
         if self.shard is not None:
             return RowSample(self.shard.places(rows, self.n_here))
@@ -131,32 +130,9 @@ class Sampler:
         """Return the features of round `number`."""
         mask = None
         if self.bytree < 1:
-            mask = _drawn_features(self.seed, number, self.n_features, self.bytree)
-        key = _drawn_key(self.seed, number) if self.bylevel < 1 or self.bynode < 1 else 0
+            mask = drawn_features(self.seed, number, self.n_features, self.bytree)
+        key = drawn_key(self.seed, number) if self.bylevel < 1 or self.bynode < 1 else 0
         return FeatureSample(mask, self.bylevel, self.bynode, key, self.groups)
-
-    def _generator(self, number: int, purpose: int) -> np.random.Generator:
-        return _generator(self.seed, number, purpose)
-
-
-def _generator(seed: int, number: int, purpose: int) -> np.random.Generator:
-    return np.random.default_rng([seed, number, purpose])
-
-
-@lru_cache(maxsize=_ROUNDS_REMEMBERED)
-def _drawn_features(seed: int, number: int, n_features: int, share: float) -> npt.NDArray[np.uint8]:
-    """Return 1 for each feature of round `number`, 0 for the others; nobody may change it."""
-    size = max(1, round(share * n_features))
-    mask = np.zeros(n_features, dtype=np.uint8)
-    mask[_generator(seed, number, 1).choice(n_features, size, replace=False)] = 1
-    mask.flags.writeable = False
-    return mask
-
-
-@lru_cache(maxsize=_ROUNDS_REMEMBERED)
-def _drawn_key(seed: int, number: int) -> int:
-    """Return what the features of levels and nodes of round `number` are drawn by."""
-    return int(_generator(seed, number, 3).integers(2**63))
 
 
 def inclusion_probabilities(norms: FloatArray, expected: float) -> FloatArray:

@@ -16,7 +16,7 @@ from polyleaf.growth.tree import Tree
 from polyleaf.losses.formula import Formula
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class RoundGradients:
     """The gradients of a round.
 

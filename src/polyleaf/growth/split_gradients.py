@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,10 @@ from polyleaf._core import MadeGradients
 from polyleaf.data.inputs import FloatArray
 from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix, Sketch
 from polyleaf.growth.contract import Gradient, Hessian, SplitGradients
-
-# Rounds whose signs and groups are remembered: runs that advance together draw the same ones.
-_ROUNDS_REMEMBERED = 16
-_MOST_REMEMBERED = 1 << 16  # outputs x groups of a round
+from polyleaf.growth.round_draws import drawn_groups, generator_of_round
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Projection:
     """Mixtures of outputs with random signs, each of one of k random groups of outputs.
 
@@ -50,10 +46,10 @@ class Projection:
     @classmethod
     def draw(cls, gain_weight: FloatArray, size: int, seed: int, number: int) -> Projection:
         """Return the mixtures of round `number`, of `size` groups, for outputs of these gain weights."""
-        group, signs = _drawn_groups(len(gain_weight), size, seed, number)
+        group, signs = drawn_groups(len(gain_weight), size, seed, number)
         total = _sums_of_groups(group, gain_weight, size)
         of_group, share = total[group], gain_weight
-        if not of_group.all():
+        if 0 in total.tolist():
             # Targets without variance have no share in the score: any mixture of them will do.
             share = np.where(of_group > 0, gain_weight, 1.0)
             of_group = _sums_of_groups(group, share, size)[group]
@@ -156,7 +152,7 @@ class SplitPlan:
         if self.sketch == "top_outputs":
             chosen = np.argsort(-norms, kind="stable")[: self.size]
         else:
-            chosen = _drawn(norms, self.size, _generator(self.seed, number))
+            chosen = _drawn(norms, self.size, generator_of_round(self.seed, number, 2))
         chosen = np.sort(chosen)
         return self._of_some(
             self.arrays.take(gradient, chosen),
@@ -226,38 +222,8 @@ def _equal_shares(n_outputs: int) -> FloatArray:
     return np.full(n_outputs, 1 / n_outputs)
 
 
-def _generator(seed: int, number: int) -> np.random.Generator:
-    return np.random.default_rng([seed, number, 2])
-
-
 def _sums_of_groups(group: npt.NDArray[np.intp], weight: FloatArray, size: int) -> FloatArray:
     return np.bincount(group, weight, size).astype(np.float64, copy=False)
-
-
-def _drawn_groups(
-    n_outputs: int, size: int, seed: int, number: int
-) -> tuple[npt.NDArray[np.intp], FloatArray]:
-    """Return the group of each output in round `number`, and its sign there, 0 elsewhere: outputs x groups.
-
-    Nobody may change them: small ones are remembered, for the folds of a fit, which draw the same.
-    """
-    draw = _remembered_groups if n_outputs * size <= _MOST_REMEMBERED else _draw_groups
-    return draw(n_outputs, size, seed, number)
-
-
-def _draw_groups(
-    n_outputs: int, size: int, seed: int, number: int
-) -> tuple[npt.NDArray[np.intp], FloatArray]:
-    generator = _generator(seed, number)
-    group = np.empty(n_outputs, dtype=np.intp)
-    group[generator.permutation(n_outputs)] = np.arange(n_outputs) % size
-    signs = np.zeros((n_outputs, size))
-    signs[np.arange(n_outputs), group] = 1.0 - 2.0 * generator.integers(0, 2, size=n_outputs)
-    group.flags.writeable = signs.flags.writeable = False
-    return group, signs
-
-
-_remembered_groups = lru_cache(maxsize=_ROUNDS_REMEMBERED)(_draw_groups)
 
 
 def _drawn(norms: FloatArray, size: int, generator: np.random.Generator) -> npt.NDArray[np.intp]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -98,3 +99,15 @@ class GrownTree(Tree):
 
     def __reduce__(self) -> tuple[type[Tree], tuple[Any, ...]]:
         return Tree, tuple(getattr(self, one.name) for one in fields(Tree))
+
+
+def joined_arrays(trees: Sequence[Tree], name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return the arrays of this name one after the other, flat, and how many numbers are of each tree.
+
+    There is at least one tree.
+    """
+    kept = [tree.core for tree in trees if isinstance(tree, GrownTree)]
+    if len(kept) == len(trees):  # that are then not looked at one by one
+        return _core.KeptTree.joined(kept, name)
+    parts = [getattr(tree, name).ravel() for tree in trees]
+    return np.concatenate(parts), np.array([len(part) for part in parts], dtype=np.int64)

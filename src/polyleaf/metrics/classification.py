@@ -15,16 +15,22 @@ from polyleaf.metrics.average import mean_of_rows, row_weights
 _SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
+def _within(values: FloatArray, least: float, most: float) -> FloatArray:
+    """Return what `np.clip` does, without its checks: of a small table they take longer."""
+    within: FloatArray = np.minimum(np.maximum(values, least), most)
+    return within
+
+
 def softmax_cross_entropy(y: Array, prediction: FloatArray) -> FloatArray:
     """Return the cross entropy of each row; y holds the codes of its class."""
     of_label = prediction[np.arange(len(y)), y]
-    loss: FloatArray = -np.log(np.clip(of_label, _SMALLEST_PROBABILITY, 1.0))
+    loss: FloatArray = -np.log(_within(of_label, _SMALLEST_PROBABILITY, 1.0))
     return loss
 
 
 def binary_cross_entropy(y: Array, prediction: FloatArray) -> FloatArray:
     """Return the cross entropy of each cell."""
-    p = np.clip(prediction, _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
+    p = _within(prediction, _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
     return np.asarray(-np.log(np.where(y == 1, p, 1 - p)))
 
 

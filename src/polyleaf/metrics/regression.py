@@ -12,7 +12,7 @@ from polyleaf.data.float_arrays import as_float64
 from polyleaf.data.inputs import Array, FloatArray
 from polyleaf.data.row_weights import check_weights
 from polyleaf.data.sums import any_of_columns, column_range, weighted_mean
-from polyleaf.metrics.average import mean_of_cells
+from polyleaf.metrics.average import BLOCK_CELLS, mean_of_cells, mean_of_columns
 from polyleaf.metrics.metric import Measure
 
 # Squares of numbers within these powers of two, and of their differences down to the last bit, are far from
@@ -68,6 +68,9 @@ def relative_error(y: Array, prediction: FloatArray) -> FloatArray:
 def rmse_of(y: Any, weight: FloatArray | None) -> Measure:
     """Return the root of the mean squared error of all cells, of predictions of `y`."""
     unit = float(_units_near(_sizes(y).max()))
+    if unit == 1 and y.size <= BLOCK_CELLS and (weight is None or weight.ndim == 1):
+        # The same for a few cells, without a look at how they come.
+        return lambda prediction: math.sqrt(weighted_mean(mean_of_columns((y - prediction) ** 2), weight))
 
     def of_cells(y: Array, prediction: FloatArray) -> FloatArray:
         return squared_error(y, prediction) if unit == 1 else squared_error(y / unit, prediction / unit)
@@ -102,7 +105,7 @@ def r2_of(y: Any, weight: FloatArray | None) -> Measure:
     That of a target that does not vary is 1 where all predictions are right, else 0.
     """
     unexplained = _Unexplained(y, weight)
-    return lambda prediction: float((1 - unexplained(prediction)).mean())
+    return lambda prediction: _mean_of_targets(1 - unexplained(prediction))
 
 
 def r2(y: Any, prediction: Any, weight: FloatArray | None) -> float:
@@ -116,12 +119,17 @@ def rrmse_of(y: Any, weight: FloatArray | None) -> Measure:
     That of a target that does not vary is 0 where all predictions are right, else 1.
     """
     unexplained = _Unexplained(y, weight)
-    return lambda prediction: float(np.sqrt(unexplained(prediction)).mean())
+    return lambda prediction: _mean_of_targets(np.sqrt(unexplained(prediction)))
 
 
 def rrmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     """Return the mean over the targets of RMSE / standard deviation of the target; see `rrmse_of`."""
     return rrmse_of(y, weight)(prediction)
+
+
+def _mean_of_targets(values: FloatArray) -> float:
+    """Return the mean of a few numbers: what `mean` does, without its checks."""
+    return float(np.add.reduce(values) / len(values))
 
 
 class _Unexplained:
@@ -148,13 +156,15 @@ class _Unexplained:
         self._y, self._weight = y, weight
         variance = weighted_mean((y - weighted_mean(y, weight)) ** 2, weight)
         self._constant = variance == 0
+        self._any_constant = bool(self._constant.any())
         self._variance = np.where(self._constant, 1, variance)
 
     def __call__(self, prediction: Any) -> FloatArray:
         if self._observed is not None:
             prediction = prediction[:, self._observed]
         residual = weighted_mean((self._y - self._in_units(prediction)) ** 2, self._weight)
-        return np.where(self._constant, residual != 0, residual / self._variance)
+        share: FloatArray = residual / self._variance
+        return np.where(self._constant, residual != 0, share) if self._any_constant else share
 
     def _in_units(self, values: FloatArray) -> FloatArray:
         return values if self._unit is None else values / self._unit

@@ -19,7 +19,7 @@ from polyleaf.data.sparse_formats import SparseTable
 from polyleaf.data.sparse_tables import DenseRows
 from polyleaf.data.streamed_table import StreamedTable
 from polyleaf.growth.label_sparse import SparseLabels
-from polyleaf.growth.tree import Tree
+from polyleaf.growth.tree import Tree, joined_arrays
 from polyleaf.model.forest_checks import CATEGORY_ARRAYS, LAYOUT, OPTIONAL, check_arrays
 
 # What predictions are made of.
@@ -139,29 +139,8 @@ class Forest:
         }
         if len(trees) == 1:  # of a round, which is measured at once
             return cls(**shape, **_arrays_of_tree(*trees[0]))
-        sizes = [len(tree.feature) for tree, _ in trees]
-        n_values = np.cumsum([0] + [tree.values.size for tree, _ in trees])
-        value_begin = [
-            np.where(tree.leaf >= 0, first + tree.leaf.astype(np.int64) * tree.values.shape[1], -1)
-            for (tree, _), first in zip(trees, n_values, strict=False)
-        ]
-
-        def joined(name: str, dtype: type[np.generic]) -> Any:
-            parts = [getattr(tree, name).ravel() for tree, _ in trees]
-            return np.concatenate(parts) if parts else np.empty(0, dtype)
-
-        set_sizes = [np.diff(tree.category_begin) for tree, _ in trees]
-        outputs = [tree.outputs.ravel() for tree, _ in trees]
-        return cls(
-            **shape,
-            node_begin=np.cumsum([0, *sizes], dtype=np.int64),
-            tree_output=np.array([output for _, output in trees], dtype=np.int32),
-            tree_width=np.array([tree.values.shape[1] for tree, _ in trees], dtype=np.int32),
-            category_begin=np.cumsum(np.concatenate([[0], *set_sizes]), dtype=np.int64),
-            value_begin=np.concatenate(value_begin) if value_begin else np.empty(0, np.int64),
-            value_output=np.concatenate(outputs) if outputs else np.empty(0, np.int32),
-            **{name: joined(name, LAYOUT[name][0]) for name in _OF_TREES},
-        )
+        outputs = np.array([output for _, output in trees], dtype=np.int32)
+        return cls(**shape, tree_output=outputs, **_arrays_of_trees([tree for tree, _ in trees]))
 
     def followed_by(self, more: Forest) -> Forest:
         """Return the forest of these trees and then those of `more`, which has the same outputs and units."""
@@ -473,4 +452,29 @@ def _arrays_of_tree(tree: Tree, output: int) -> dict[str, Any]:
         "category_begin": tree.category_begin,
         "value_begin": np.where(tree.leaf >= 0, tree.leaf.astype(np.int64) * width, -1),
         "value_output": tree.outputs.ravel(),
+    }
+
+
+def _arrays_of_trees(trees: Sequence[Tree]) -> dict[str, Any]:
+    """Return the arrays of the forest of some trees, but for the outputs that they add to."""
+    if not trees:
+        empty = (*_OF_TREES, "value_begin", "value_output", "tree_width")
+        begin = np.zeros(1, dtype=np.int64)
+        arrays: dict[str, Any] = {name: np.empty(0, LAYOUT[name][0]) for name in empty}
+        return arrays | {"node_begin": begin, "category_begin": begin}
+    leaf, n_nodes = joined_arrays(trees, "leaf")
+    values, n_values = joined_arrays(trees, "values")
+    widths = n_values // ((n_nodes + 1) // 2)  # each split has two children
+    first_values = np.cumsum(n_values) - n_values
+    value_of_leaf = np.repeat(first_values, n_nodes) + leaf.astype(np.int64) * np.repeat(widths, n_nodes)
+    begins, n_begins = joined_arrays(trees, "category_begin")
+    set_sizes = np.delete(np.diff(begins), np.cumsum(n_begins)[:-1] - 1)
+    joined = {name: joined_arrays(trees, name)[0] for name in _OF_TREES if name != "values"}
+    return joined | {
+        "values": values,
+        "node_begin": np.append(0, np.cumsum(n_nodes)),
+        "tree_width": widths.astype(np.int32),
+        "category_begin": np.append(0, np.cumsum(set_sizes)),
+        "value_begin": np.where(leaf >= 0, value_of_leaf, -1),
+        "value_output": joined_arrays(trees, "outputs")[0],
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyleaf.params.constraints import has_signs
@@ -36,15 +36,18 @@ class Size:
         Rows in a leaf.
     sketches : tuple of (int, int)
         Numbers of outputs, ascending, from each of which on splits are found on so many numbers a row.
+    larger_leaf : int or None
+        Rows in a leaf where held-out rows prefer larger ones to those; None: nobody asks them.
     """
 
     min_samples_leaf: int
     sketches: tuple[tuple[int, int], ...] = ()
+    larger_leaf: int | None = None
 
 
 _BY_OUTPUTS = ((5, 2), (AUTO_SKETCH_OUTPUTS, DEFAULT_SKETCH_SIZE))
 _SIZES = {
-    "squared_error": Size(3, ((3, 2),)),
+    "squared_error": Size(3, ((3, 2),), larger_leaf=20),
     "cross_entropy": Size(5, _BY_OUTPUTS),
     "binary_cross_entropy": Size(20, _BY_OUTPUTS),
 }
@@ -100,6 +103,25 @@ def resolved(
         if hashed and params["sparse_leaves"] is None
         else params["sparse_leaves"],
     }
+
+
+def with_larger_leaves(params: Mapping[str, Any], used: Settings, loss: str) -> Settings | None:
+    """Return the settings with larger leaves that see all features; None: nothing is there to choose.
+
+    Parameters
+    ----------
+    params : mapping
+        As of :func:`resolved`, which `used` was made by.
+    used : Settings
+        With the usual leaves.
+    loss : str
+        The name of the loss.
+    """
+    size = _SIZES.get(loss, _USUAL_SIZE)
+    if size.larger_leaf is None or params["min_samples_leaf"] != "auto":
+        return None
+    features = 1.0 if params["colsample_bytree"] == "auto" else used.colsample_bytree
+    return replace(used, min_samples_leaf=size.larger_leaf, colsample_bytree=features)
 
 
 def chosen_of(params: Mapping[str, Any], used: Settings) -> dict[str, Any]:

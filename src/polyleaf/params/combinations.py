@@ -805,7 +805,8 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         options.NO_GAIN_PER_OUTPUT,
         "the score has no shares of outputs, or they were not computed",
         "the gain per output is not known: the model is from an older file, has trees of more than 1,024 "
-        "outputs, sparse labels, hessian='exact' or n_bags above 1, or is a slice without the best round.",
+        "outputs, sparse labels, a label_space, hessian='exact' or n_bags above 1, or is a slice without the "
+        "best round.",
     ),
 )
 

@@ -472,7 +472,7 @@ GROUPS_OF_TARGETS = Option(
 )
 GAIN_PER_OUTPUT = Option("`get_importance(per_output=True)` for gains", _is_asked("gain per output"))
 NO_GAIN_PER_OUTPUT = Option(
-    '`hessian="exact"`, `n_bags` above 1, sparse labels, trees of more than 1,024 outputs, a model file of '
-    "an older version, a slice of rounds without the best one",
+    '`hessian="exact"`, `n_bags` above 1, sparse labels, `label_space`, trees of more than 1,024 outputs, '
+    "a model file of an older version, a slice of rounds without the best one",
     lambda s: not s.output_gains,
 )

@@ -170,8 +170,9 @@ PARAMETERS: tuple[Parameter, ...] = (
         "min_samples_leaf",
         OrAuto(Integer(1)),
         "auto",
-        'Smallest number of training rows in a leaf. "auto": 3 for the squared error, 5 for the cross '
-        "entropy of three classes and more, 20 for other losses.",
+        'Smallest number of training rows in a leaf. "auto": 3 for the squared error, or 20 where rows are '
+        "few and those that are held out prefer it; 5 for the cross entropy of three classes and more; 20 "
+        "for other losses.",
     ),
     Parameter(
         "max_bins",
@@ -221,7 +222,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         OrAuto(Real(0, 1, open_low=True)),
         "auto",
         'Share of the features drawn, without replacement, for each round. "auto": half of them, but at '
-        f"least {AUTO_FEATURES}.",
+        f"least {AUTO_FEATURES}; all where held-out rows prefer larger leaves (`min_samples_leaf`).",
     ),
     Parameter(
         "colsample_bylevel",

@@ -6,8 +6,6 @@ Losses and metrics sum over rows in many places. Which rows these are is not the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from polyleaf.peers.collectives import Collectives
@@ -15,14 +13,24 @@ from polyleaf.peers.collectives import Collectives
 _PEERS: ContextVar[Collectives | None] = ContextVar("peers", default=None)
 
 
-@contextmanager
-def summed_over(peers: Collectives | None) -> Iterator[None]:
-    """Sum over the rows of all shards in this thread; None: over those here."""
-    token = _PEERS.set(peers)
-    try:
-        yield
-    finally:
-        _PEERS.reset(token)
+class SummedOver:
+    """What `summed_over` returns; a class, since rounds of small tables notice how long a generator takes."""
+
+    __slots__ = ("_peers", "_token")
+
+    def __init__(self, peers: Collectives | None) -> None:
+        self._peers = peers
+
+    def __enter__(self) -> None:
+        self._token = _PEERS.set(self._peers)
+
+    def __exit__(self, *error: object) -> None:
+        _PEERS.reset(self._token)
+
+
+def summed_over(peers: Collectives | None) -> SummedOver:
+    """Sum over the rows of all shards in this thread, within a ``with``; None: over those here."""
+    return SummedOver(peers)
 
 
 def current_peers() -> Collectives | None:

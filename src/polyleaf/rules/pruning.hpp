@@ -6,9 +6,9 @@
 
 namespace polyleaf {
 
-// Whether the number of leaves, not the depth, bounds a tree.
+// Whether the number of leaves, not the depth, bounds a tree. 2^30 leaves are as good as no limit.
 POLYLEAF_RULE bool leaves_are_scarce(int max_depth, int max_leaves) {
-  return max_depth > 30 || max_leaves < (1ll << max_depth);
+  return max_leaves < (1ll << (max_depth < 30 ? max_depth : 30));
 }
 
 // Of a node that would gain this much, below a parent with this path minimum.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from polyleaf.data.inputs import FloatArray
 from polyleaf.metrics import Metric
@@ -51,7 +50,6 @@ class Folds:
         self._done = done
         self.runs: list[Run] = []
         self.history: EvalsResult = {set_name: {metric.name: [] for metric in metrics}}
-        self._with_value: dict[tuple[str, str], npt.NDArray[np.bool_]] = {}
 
     @property
     def n_rounds(self) -> int:
@@ -82,10 +80,16 @@ class Folds:
 
     def _mean(self, name: str, metric: str, number: int) -> float:
         """Return the mean over those runs that have had a value by this round, which is the next one."""
-        values = np.array([run.history[name][metric][number] for run in self.runs])
-        seen = self._with_value.get((name, metric), np.zeros(len(values), dtype=np.bool_))
-        seen = self._with_value[name, metric] = seen | ~np.isnan(values)
-        return float(values[seen].mean()) if seen.any() else float("nan")
+        curves = [run.history[name][metric] for run in self.runs]
+        values = [curve[number] for curve in curves]
+        mean = float(np.add.reduce(values) / len(values))  # as `mean` does, in less time
+        if not np.isnan(mean):
+            return mean
+        n_rounds = self._n_rounds + 1 if number == -1 else number + 1
+        seen = [
+            value for value, curve in zip(values, curves, strict=True) if not np.isnan(curve[:n_rounds]).all()
+        ]
+        return float(np.mean(seen)) if seen else float("nan")
 
     def deviations(self, metric: str) -> FloatArray:
         """Return the standard deviation over the runs after each round, of those that the mean is of."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -306,7 +305,7 @@ class Run:
                 self._prepared = True
             grown = self._trainer.round(self.n_rounds, learning_rate)
             if self.history:
-                self._monitor.measure(grown, cache(lambda: self._trainer.maker.forest_of(grown)))
+                self._monitor.measure(grown, lambda: self._trainer.maker.forest_of(grown))
         self._rounds.append(grown)  # a round counts once it is measured
         self.rates.append(learning_rate)
 

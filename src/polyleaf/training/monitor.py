@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,8 @@ class Monitor:
 
     def measure(self, trees: Trees, forest: Callable[[], Forest]) -> None:
         """Add the trees of the latest round, which `forest` makes a forest of, and measure."""
+        if len(self._scores) > 1:
+            forest = cache(forest)  # which is made once, if at all
         for data, measures, score in zip(self.evals, self._measures, self._scores, strict=True):
             self._measure(data, measures, score.add_grown(trees, forest))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.dataset import Dataset
@@ -26,15 +25,22 @@ from polyleaf.training.monitor import measure_of
 from polyleaf.training.run_memory import has_whole_trees
 
 
-@contextmanager
-def _naming(number: int) -> Iterator[None]:
-    """Say of numbers that grow beyond all bounds where they may come from."""
-    try:
-        yield
-    except OverflowError as error:
-        raise ValueError(
-            f"round {number}: {error}: targets or weights are too large, or learning_rate is"
-        ) from error
+class _Naming:
+    """Says of numbers that grow beyond all bounds in a round where they may come from."""
+
+    __slots__ = ("_number",)
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OverflowError):
+            raise ValueError(
+                f"round {self._number}: {error}: targets or weights are too large, or learning_rate is"
+            ) from error
 
 
 class Trainer:
@@ -130,7 +136,7 @@ class Trainer:
         features = self._sampler.features(number)
         width = self._loss.n_outputs // self.trees_per_round
         grown = []
-        with _naming(number):
+        with _Naming(number):
             for first in range(0, self._loss.n_outputs, width):
                 part = slice(first, first + width)
                 leaves, splits = self._gradients_of_tree(number, gradients, part)
@@ -160,7 +166,7 @@ class Trainer:
         assert gradients is not None
         width = self._loss.n_outputs // self.trees_per_round
         filled = []
-        with _naming(number):
+        with _Naming(number):
             for tree, first in trees:
                 part = slice(first, first + width)
                 own, unit = gradients, self.unit
