@@ -394,7 +394,9 @@ ADDING_TREES = Option(
     lambda s: " and ".join(s.going_on),
 )
 GOING_ON_TWICE = Option("each other", lambda s: len(s.going_on) > 1)
-FIRST_SCORE = Option("`init_model`, `warm_start` with a base score other than 0", lambda s: s.first_score)
+FIRST_SCORE = Option(
+    "a model to go on from (`init_model`, `warm_start`) whose base score is not 0", lambda s: s.first_score
+)
 CHECKPOINT = Option("`Checkpoint`", lambda s: s.checkpoint)
 OPTUNA_PRUNING = Option("`OptunaPruning`", lambda s: s.pruning)
 CROSS_VALIDATION = Option("`cv`", lambda s: s.cross_validation, "cv()")
