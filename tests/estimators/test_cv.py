@@ -436,7 +436,7 @@ def test_verbose(capsys):
         ({"cv": [(np.arange(5), [[1]])]}, "cv: the test rows of fold 0 have shape"),
         ({"cv": [(np.arange(5), [])]}, "cv: fold 0 has no test rows"),
         ({"cv": [(1, 2, 3)]}, "cv: fold 0 must be a pair"),
-        ({"metrics": "accuracy"}, "eval_metric"),
+        ({"metrics": "accuracy"}, "^metrics must be"),
         ({"sample_weight": -WEIGHT}, "sample_weight must be finite and >= 0"),
     ],
 )

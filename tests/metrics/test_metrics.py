@@ -103,6 +103,17 @@ def test_early_stopping_by_targets_of_any_size(size):
     assert 0 < values[model.best_iteration_] < 0.8 * values[0] < 2
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e290])
+def test_a_mean_squared_error_that_has_no_room_is_refused(size):
+    """It would be 0 or infinite in all rounds."""
+    X = RNG.normal(size=(200, 3))
+    for metric in ("mse", "mse_per_target"):
+        model = PolyleafRegressor(n_estimators=2, early_stopping_rounds=1, eval_metric=metric)
+        with pytest.raises(ValueError, match=r"eval_metric 'mse': the largest number of y is .* take 'rmse'"):
+            model.fit(X, X * size)
+        model.fit(X, X * 1e100)
+
+
 def test_r2_of_a_constant_target():
     y = np.ones((5, 2))
     prediction = np.column_stack([np.ones(5), np.zeros(5)])

@@ -198,6 +198,9 @@ REFUSED: dict[str, Callable[[], object]] = {
     "n_bags, OptunaPruning": lambda: PolyleafRegressor(n_bags=2, callbacks=[pruning()]).fit(X, TARGETS),
     "bags, some rounds": lambda: PolyleafRegressor(n_bags=2, n_estimators=2).fit(X, TARGETS)[:1],
     "predict_spread, one model": lambda: fitted("targets").predict_spread(X),
+    "groups, given folds": lambda: tune(
+        PolyleafRegressor(), X, TARGETS, n_trials=1, cv=[(range(50), range(50, 90))], groups=np.arange(len(X))
+    ),
     "eval_X, eval_set": lambda: PolyleafRegressor().fit(
         X, TARGETS, eval_set=(X, TARGETS), eval_X=X, eval_y=TARGETS
     ),

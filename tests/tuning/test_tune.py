@@ -243,7 +243,7 @@ def test_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"estimator": PolyleafRegressor(max_depth=0)}, ValueError, "max_depth must be"),
         ({"random_state": -1}, ValueError, "random_state must be"),
         ({"verbose": "yes"}, TypeError, "verbose must be"),
-        ({"metric": "nothing"}, ValueError, "eval_metric must be"),
+        ({"metric": "nothing"}, ValueError, "^metric must be"),
         ({"y": None}, TypeError, "tune.. needs y"),
         ({"cv": 1}, ValueError, "cv must be at least 2 folds"),
         ({"groups": np.arange(3)}, ValueError, "groups has shape"),

@@ -49,6 +49,10 @@ def one_eval_set(eval_set: object, eval_X: object, eval_y: object) -> object:
     check(Situation(eval_x=True, n_eval_sets=None if eval_set is None else 1))
     if eval_X is None:
         raise ValueError("eval_y was given without eval_X.")
+    if isinstance(eval_X, list) and any(len(getattr(one, "shape", ())) == 2 for one in eval_X):
+        raise TypeError(
+            "eval_X is a list of tables; several evaluation sets must be in a tuple, as in eval_y."
+        )
     if not isinstance(eval_X, tuple):
         return (eval_X, eval_y)
     if not isinstance(eval_y, tuple) or len(eval_y) != len(eval_X):

@@ -28,6 +28,8 @@ def group_numbers(groups: Any, kept: Mask | None, n_rows: int) -> npt.NDArray[np
     ValueError
         When there is not one for each row, or one is missing.
     """
+    if np.ma.is_masked(groups):
+        raise ValueError("groups is a masked array with masked (missing) entries, which are not allowed.")
     values = np.asarray(on_host(groups))
     n_given = n_rows if kept is None else len(kept)
     if values.ndim != 1 or len(values) != n_given:

@@ -412,7 +412,10 @@ def objects_as_numbers(values: Array, where: str, remedies: Remedies) -> FloatAr
             raise ValueError(f"{where} holds no numbers but {date!r}; {remedies.dates}")
     refuse_inexact(values, where, remedies.integers)
     try:
-        return np.array([np.nan if is_missing(cell) else cell for cell in cells], dtype=np.float64)
+        numbers = np.array([np.nan if is_missing(cell) else cell for cell in cells], dtype=np.float64)
+        if numbers.shape != values.shape:  # of lists of one length NumPy makes a table
+            raise TypeError(f"its first cell is {cells[0]!r:.80} of type {type(cells[0]).__name__}.")
+        return numbers
     except (TypeError, ValueError, OverflowError) as error:
         kind_of_error = TypeError if isinstance(error, TypeError) else ValueError
         raise kind_of_error(f"{where} holds no numbers: {error}") from error

@@ -56,7 +56,7 @@ from polyleaf.params.rules import Boolean, Integer
 from polyleaf.params.situation import Situation
 from polyleaf.params.table import EstimatorKind, parameters_of
 from polyleaf.params.threads import effective_threads
-from polyleaf.params.validation import unknown_parameter, validate_params
+from polyleaf.params.validation import refuse_fit_arguments, unknown_parameter, validate_params
 from polyleaf.params.wording import shown
 from polyleaf.training.continuation import Start
 
@@ -109,6 +109,7 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
         groups: Any = None,
         eval_X: Any = None,
         eval_y: Any = None,
+        **other: Any,
     ) -> Self:
         """Train on a table.
 
@@ -164,12 +165,15 @@ class BasePolyleaf(Inspecting, Explaining, Spread, Reporting, Weighing, Dependin
             set, or `n_bags`): the group of each row, a number or text. Rows of a group are held out together.
         eval_X, eval_y : array-like or tuple of array-like, default=None
             Other names for evaluation sets: the tables of one, or of several in tuples.
+        **other : dict
+            Refused, by what was meant: parameters are those of the estimator.
 
         Returns
         -------
         self
         """
         params = self.get_params(deep=False)
+        refuse_fit_arguments(other, params)
         validate_params(params, self._kind)
         if self.device == "cuda":
             from polyleaf.gpu.runtime import require_gpu

@@ -19,6 +19,7 @@ from polyleaf.data.binned_table import BinnedTable
 from polyleaf.data.binning import bin_data
 from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.row_groups import group_numbers
 from polyleaf.data.sources import source_kind
 from polyleaf.estimators.base import BasePolyleaf
 from polyleaf.estimators.fit import patience_of
@@ -29,6 +30,7 @@ from polyleaf.params import wording
 from polyleaf.params.combinations import check
 from polyleaf.params.rules import Boolean
 from polyleaf.params.situation import Situation
+from polyleaf.params.table import parameters_of
 from polyleaf.params.validation import validate_params
 from polyleaf.training.callbacks import EarlyStopping, all_callbacks
 from polyleaf.training.folds import Folds
@@ -182,6 +184,7 @@ def cv(
         )
     params = estimator.get_params(deep=False)
     if metrics is not None:
+        parameters_of(estimator._kind)["eval_metric"].rule.check("metrics", metrics)
         params["eval_metric"] = metrics
     validate_params(params, estimator._kind)
     Boolean().check("shuffle", shuffle)
@@ -265,6 +268,10 @@ def folds_of(
     TypeError, ValueError
         Where they are no folds, or one is empty.
     """
+    given = not isinstance(cv, int | np.integer | str) and not hasattr(cv, "split")
+    check(Situation(groups=groups is not None, asked=frozenset({"given folds"} if given else ())))
+    if groups is not None:
+        group_numbers(groups, None, _num_samples(X))
     if isinstance(X, BinnedTable):  # splitters count rows, and look at y
         y, X = X.y if y is None else y, range(X.shape[0])
     if isinstance(cv, int | np.integer):

@@ -303,7 +303,7 @@ def runs_to_watch(
     except ValueError as error:
         if stopping.is_asked:
             raise
-        runs, why = [], str(error)
+        runs, why = [], str(error).rstrip(".")
     if runs:
         return runs, None
     if stopping.is_asked:

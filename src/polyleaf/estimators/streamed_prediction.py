@@ -29,6 +29,8 @@ from polyleaf.files.written_file import checked_target, file_in_place_of
 
 Predict = Callable[[Any], Any]
 Path = str | os.PathLike[str]
+# Names that say that a file is something else than Parquet.
+_OTHER_FORMATS = frozenset((".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".feather", ".arrow", ".npy"))
 
 
 def predict_by_parts(
@@ -104,6 +106,10 @@ def parts_to_predict(X: Any, features: Sequence[str] | None) -> Iterator[Any]:
 
 def _written(predictions: Iterator[Any], columns: Sequence[str], out: Path) -> None:
     target = checked_target(out, "the predictions")
+    if os.path.splitext(os.fspath(out))[1].lower() in _OTHER_FORMATS:
+        raise ValueError(
+            f"out={os.fspath(out)!r}: what is written is a Parquet file; end its name in .parquet."
+        )
     parquet = import_module("pyarrow.parquet")
     with file_in_place_of(target) as file:
         writer = table = None

@@ -14,10 +14,13 @@ from polyleaf.data.row_weights import check_weights
 from polyleaf.data.sums import any_of_columns, column_range, weighted_mean
 from polyleaf.metrics.average import BLOCK_CELLS, mean_of_cells, mean_of_columns
 from polyleaf.metrics.metric import Measure
+from polyleaf.params.wording import TargetWords
 
 # Squares of numbers within these powers of two, and of their differences down to the last bit, are far from
 # the ends of float64.
 _ORDINARY_EXPONENT = 256
+# Squares of numbers within these can be told, and of errors that are some powers of two smaller.
+_MOST_OF_SQUARES = 480
 
 
 def rmse_per_output(y: object, prediction: object, weight: object = None) -> FloatArray:
@@ -81,6 +84,16 @@ def rmse_of(y: Any, weight: FloatArray | None) -> Measure:
 def rmse(y: Any, prediction: Any, weight: FloatArray | None) -> float:
     """Return the root of the mean squared error of all cells; see `rmse_of`."""
     return rmse_of(y, weight)(prediction)
+
+
+def check_squares(y: Any, weight: FloatArray | None, words: TargetWords) -> None:
+    """Raise where the mean squared error has no room in float64, as it has no unit to be told in."""
+    size = float(_sizes(y).max())
+    if abs(int(np.frexp(size)[1])) > _MOST_OF_SQUARES:
+        raise ValueError(
+            f"eval_metric 'mse': the largest number of {words.name} is {size:.3g} in size; squares of its "
+            "like are beyond float64; take 'rmse'."
+        )
 
 
 def _sizes(y: Any) -> FloatArray:

@@ -28,6 +28,7 @@ from polyleaf.metrics.propensity import propensity_scored, training_propensities
 from polyleaf.metrics.ranking import NDCG, PRECISION, AtK, check_k
 from polyleaf.metrics.regression import (
     absolute_error,
+    check_squares,
     r2,
     r2_of,
     relative_error,
@@ -157,7 +158,7 @@ def _named(
             found = found.metric(k, called)
     if isinstance(found, _WithDetails):
         found = found.metric(details)
-    check = partial(check_range, name) if name in _DEVIANCES else None
+    check = check_squares if name == "mse" else partial(check_range, name) if name in _DEVIANCES else None
     return Metric(
         name,
         family in _GREATER_IS_BETTER,

@@ -484,6 +484,13 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         'n_estimators="auto" or early_stopping_rounds, without eval_set, or n_bags above 1.',
     ),
     Exclusion(
+        "groups, given folds",
+        options.GROUPS,
+        options.GIVEN_FOLDS,
+        "these say themselves which rows are together",
+        "{option} does not go with {other}: {why}.",
+    ),
+    Exclusion(
         "eval_X, eval_set",
         options.EVAL_X,
         options.EVAL_SET,

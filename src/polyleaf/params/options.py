@@ -379,6 +379,7 @@ ONE_MODEL = Option("a model that is no average", lambda s: not s.bags)
 SPREAD = Option("`predict_spread`", _is_asked("spread"), "predict_spread()")
 NO_HELD_OUT_ROWS = Option("`eval_set`, or a number of rounds", lambda s: s.holds_out is False)
 GROUPS = Option("`groups`", lambda s: s.groups, "groups")
+GIVEN_FOLDS = Option("`cv` as pairs of rows", _is_asked("given folds"), "a cv of pairs (train, test) of rows")
 EVAL_X = Option("`eval_X`, `eval_y`", lambda s: s.eval_x)
 EVAL_SET = Option("`eval_set`", lambda s: s.n_eval_sets is not None and s.n_eval_sets > 0)
 EVAL_WEIGHTS = Option("`eval_sample_weight`", lambda s: s.eval_weights)
@@ -393,7 +394,9 @@ ADDING_TREES = Option(
     lambda s: " and ".join(s.going_on),
 )
 GOING_ON_TWICE = Option("each other", lambda s: len(s.going_on) > 1)
-FIRST_SCORE = Option("`init_model`, `warm_start` with a base score other than 0", lambda s: s.first_score)
+FIRST_SCORE = Option(
+    "a model to go on from (`init_model`, `warm_start`) whose base score is not 0", lambda s: s.first_score
+)
 CHECKPOINT = Option("`Checkpoint`", lambda s: s.checkpoint)
 OPTUNA_PRUNING = Option("`OptunaPruning`", lambda s: s.pruning)
 CROSS_VALIDATION = Option("`cv`", lambda s: s.cross_validation, "cv()")

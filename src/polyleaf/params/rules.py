@@ -288,7 +288,8 @@ class Columns:
             return
         if isinstance(value, str):
             if value not in ("from_dtype", "auto"):
-                raise _wrong_value(name, value, self.allowed)
+                error = _wrong_value(name, value, self.allowed)
+                raise ValueError(f"{error} A column of that name is [{value!r}], a list.")
             return
         if not isinstance(value, np.ndarray | Sequence) or isinstance(value, bytes):
             raise _wrong_type(name, value, self.allowed)

@@ -72,10 +72,11 @@ class Situation:
         is a model for each fold; whether parameters are searched.
     asked : frozenset of str
         Of a fitted model: "as_frame", "as_labels", "sparse", "top_k", "out", "stages", "rounds", "spread",
-        "versus", "outputs", "gain per output"; of partial dependence "paths method", "recursion method",
-        "single rows", "single rows alone", "link", "weights of means"; of pictures "ax", "several maps",
-        "drawn rows", "two features", "output map"; of exports "older onnx trees",
-        "splits by category", "treelite", "sorted quantiles", "cut-off shares", "groups of targets".
+        "versus", "outputs", "gain per output"; of a cross-validation "given folds"; of partial
+        dependence "paths method", "recursion method", "single rows", "single rows alone", "link",
+        "weights of means"; of pictures "ax", "several maps", "drawn rows", "two features", "output map"; of
+        exports "older onnx trees", "splits by category", "treelite", "sorted quantiles", "cut-off shares",
+        "groups of targets".
     frame_known, output_gains : bool
         Whether it is known of which library frames are; whether the gains of outputs are.
     words : mapping

@@ -44,6 +44,14 @@ def validate_params(params: Mapping[str, object], kind: EstimatorKind) -> None:
     check(Situation({name: params[name] for name in ("max_depth", "max_leaves") if name in params}))
 
 
+def refuse_fit_arguments(names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise TypeError for arguments that ``fit`` does not have, which may be those of an estimator."""
+    for name in names:
+        meant = meant_by(name, known)
+        what = f"; {meant} is a parameter of the estimator: give it there, or to set_params" if meant else ""
+        raise TypeError(f"fit() got an unexpected argument {name!r}{what}.")
+
+
 def unknown_parameter(name: str, kind: EstimatorKind, allowed: Iterable[str]) -> str:
     """Return the error for a name that is none of the allowed parameters of an estimator.
 

@@ -25,7 +25,7 @@ from polyleaf.params.combinations import check
 from polyleaf.params.rules import Integer, Real, Seed, Verbosity
 from polyleaf.params.settings import seed_of
 from polyleaf.params.situation import Situation
-from polyleaf.params.table import AUTO_FEW_ROWS
+from polyleaf.params.table import AUTO_FEW_ROWS, parameters_of
 from polyleaf.params.validation import validate_params
 from polyleaf.params.wording import shown
 from polyleaf.training.callbacks import CallbackError, Checkpoint, EarlyStopping, all_callbacks
@@ -273,6 +273,7 @@ def _params(estimator: BasePolyleaf, metric: Any) -> dict[str, Any]:
     """Return the parameters that the search begins with, checked one by one."""
     params: dict[str, Any] = estimator.get_params(deep=False)
     if metric is not None and estimator._kind != "mixed":
+        parameters_of(estimator._kind)["eval_metric"].rule.check("metric", metric)
         params["eval_metric"] = metric
     validate_params(params, estimator._kind)
     if isinstance(params["random_state"], np.random.RandomState):  # which would give each trial another seed
