@@ -14,7 +14,7 @@ from parts import fit_parts
 from polyleaf import BinnedTable, PolyleafClassifier, PolyleafRegressor, cv, load_model, portable
 from polyleaf.callbacks import Checkpoint
 from polyleaf.data import memory
-from polyleaf.growth.split_gradients import _MOST_REMEMBERED, _remembered_groups
+from polyleaf.growth.round_draws import _LARGE, _groups
 from polyleaf.metrics import label_propensities, ndcg_at_k, precision_at_k, psp_at_k, top1_accuracy
 from polyleaf.model.forest import Forest
 from polyleaf.peers.local import run_local
@@ -247,12 +247,13 @@ def test_the_spread_of_members_is_refused_where_there_is_no_room(monkeypatch: py
 
 
 def test_nothing_large_is_remembered_after_a_fit() -> None:
-    before = _remembered_groups.cache_info().currsize
-    wide = scipy.sparse.csr_array(
-        (np.ones(40), (np.arange(40), 200 * np.arange(40))), shape=(40, _MOST_REMEMBERED // 16 + 4000)
-    )
+    kept = (_groups._small, _groups._large)
+    before = [one.cache_info() for one in kept]
+    n_labels = _LARGE // (8 * (16 + 1)) + 1  # a group and its sign for each label
+    cells = (np.arange(40), np.linspace(0, n_labels - 1, 40).astype(int))
+    wide = scipy.sparse.csr_array((np.ones(40), cells), shape=(40, n_labels))
     hashed(n_estimators=2, min_samples_leaf=1, sketch_size=16).fit(X[:40], wide)
-    assert _remembered_groups.cache_info().currsize == before
+    assert [one.cache_info() for one in kept] == before
 
 
 # --- around training ---------------------------------------------------------------------------------------
