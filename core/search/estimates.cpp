@@ -61,6 +61,7 @@ void EstimatingFinder::start(const SearchedNode& node) {
 void EstimatingFinder::clear(const FeatureTile& tile) {
   candidates_.clear(node_, tile);
   highest_.assign(tile.n_features(), 0.0f);
+  together_ = trial_.worthwhile();
 }
 
 void EstimatingFinder::clear_estimates(std::size_t position) {
@@ -97,7 +98,34 @@ void EstimatingFinder::add(const FeatureTile& tile, int output_tile, const std::
       candidates_.list_bins(tile, histogram);
       clear_estimates(position);
     }
-    highest_[position] = estimate(job, position, candidates_.sums(tile, position, output_tile, histogram));
+    const StepSums sums = candidates_.sums(tile, position, output_tile, histogram);
+    if (together_)
+      bound(job.terms, position, sums);
+    else
+      highest_[position] = estimate(job, position, sums);
+  }
+}
+
+// No threshold lets all of a term through.
+void EstimatingFinder::bound(const FloatTerms& terms, std::size_t position, const StepSums& sums) {
+  if (candidates_.has_none(position)) return;
+  ExcessTile job = excess_of(candidates_, position, terms, sums, estimated_.data());
+  job.restricted = true;
+  job.together = true;
+  top_bound_kernels().excess(job);
+}
+
+void EstimatingFinder::finish_bounds(const FeatureTile& tile) {
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    const std::size_t first = candidates_.begin(position), end = candidates_.end(position);
+    float highest = 0.0f;
+    for (std::size_t from = first; from < end; from += kStepsTogether) {
+      const float promised[2] = {estimated_[2 * from], estimated_[2 * from + 1]};
+      highest = std::max({highest, promised[0], promised[1]});
+      for (std::size_t s = from + 1; s < std::min(from + kStepsTogether, end); ++s)
+        std::copy_n(promised, 2, estimated_.data() + 2 * s);
+    }
+    highest_[position] = highest;
   }
 }
 
@@ -134,6 +162,16 @@ FoundSplit EstimatingFinder::score_close(const FeatureTile& tile, float least, c
 }
 
 FoundSplit EstimatingFinder::best(const FeatureTile& tile, const TileHistograms& histograms) {
+  return finish(tile, histograms);
+}
+
+FoundSplit EstimatingFinder::finish(const FeatureTile& tile, const TileHistograms& histograms) {
+  if (together_) {
+    finish_bounds(tile);
+    trial_.took(estimate_promising(tile, 0.0f, histograms), candidates_.n_steps());
+  } else {
+    trial_.did_without();
+  }
   raise_bar();
   return score_close(tile, least_estimate(), histograms);
 }
@@ -142,26 +180,35 @@ FoundSplit EstimatingFinder::search_rows(const FeatureTile& tile, const NodeRows
   clear(tile);
   candidates_.list_rows(tile, rows);
   if (candidates_.n_steps() == 0) return {};
-  if (node_.two_sided != nullptr)
-    estimate_promising(tile, *node_.two_sided);
-  else
-    estimate_rows(tile, 0, tile.n_features());
-  raise_bar();
-  return score_close(tile, least_estimate(), {});
+  if (node_.two_sided != nullptr) {
+    estimate_two_sided(tile, *node_.two_sided);
+    estimate_promising(tile, node_.two_sided->bound_of_others(), {});
+    raise_bar();
+    return score_close(tile, least_estimate(), {});
+  }
+  if (!together_) {
+    estimate_all(tile, 0, tile.n_features(), {});
+    return finish(tile, {});
+  }
+  for (std::size_t position = 0; position < tile.n_features(); ++position) {
+    clear_estimates(position);
+    for (int t = 0; t < terms_.layout().n_tiles; ++t)
+      bound(estimates_.tile(node_, t), position, candidates_.sums(tile, position, t, nullptr));
+  }
+  return finish(tile, {});
 }
 
-// Of some features, by all outputs.
-void EstimatingFinder::estimate_rows(const FeatureTile& tile, std::size_t first, std::size_t last) {
+void EstimatingFinder::estimate_all(const FeatureTile& tile, std::size_t first, std::size_t last,
+                                    const TileHistograms& histograms) {
   for (std::size_t position = first; position < last; ++position) clear_estimates(position);
   for (int t = 0; t < terms_.layout().n_tiles; ++t) {
     EstimateTile job = prepare(t);
     for (std::size_t position = first; position < last; ++position)
-      highest_[position] = estimate(job, position, candidates_.sums(tile, position, t, nullptr));
+      highest_[position] = estimate(job, position, candidates_.sums(tile, position, t, histograms.of(t)));
   }
 }
 
-// The feature that promises most comes first: it says what others have to reach.
-void EstimatingFinder::estimate_promising(const FeatureTile& tile, const TwoSidedOutputs& two_sided) {
+void EstimatingFinder::estimate_two_sided(const FeatureTile& tile, const TwoSidedOutputs& two_sided) {
   const std::size_t n = tile.n_features();
   for (std::size_t position = 0; position < n; ++position) clear_estimates(position);
   for (int t = 0; t < two_sided.n_tiles(); ++t) {
@@ -170,24 +217,36 @@ void EstimatingFinder::estimate_promising(const FeatureTile& tile, const TwoSide
     for (std::size_t position = 0; position < n; ++position)
       highest_[position] = estimate(job, position, two_sided.sums(candidates_.sums(tile, position, t, nullptr), t));
   }
+}
+
+// The feature that promises most comes first: it says what others have to reach.
+std::size_t EstimatingFinder::estimate_promising(const FeatureTile& tile, float of_others,
+                                                 const TileHistograms& histograms) {
   const auto first = static_cast<std::size_t>(std::max_element(highest_.begin(), highest_.end()) - highest_.begin());
   promised_ = highest_;
   std::fill(highest_.begin(), highest_.end(), 0.0f);
-  estimate_rows(tile, first, first + 1);
-  raise_bar();
-  const float least = least_estimate();
   const auto may_reach = [&](float promised) {
-    return promised * (1.0f + estimates_.error()) + two_sided.bound_of_others() >= least;
+    return promised * (1.0f + 2.0f * estimates_.error()) + of_others >= least_estimate();
   };
-  for (std::size_t position = 0; position < n; ++position) {
-    if (position == first || !may_reach(promised_[position])) continue;
+  std::size_t n_estimated = 0;
+  const auto look_at = [&](std::size_t position) {
+    if (!may_reach(promised_[position])) return;
+    std::size_t n_open = 0;
     for (std::size_t s = candidates_.begin(position); s < candidates_.end(position); ++s) {
       Step& step = candidates_.step(s);
       step.right_allowed = step.right_allowed && may_reach(estimated_[2 * s]);
       step.left_allowed = step.left_allowed && may_reach(estimated_[2 * s + 1]);
+      n_open += step.right_allowed || step.left_allowed ? 1 : 0;
     }
-    estimate_rows(tile, position, position + 1);
-  }
+    if (n_open == 0) return;
+    n_estimated += n_open;
+    estimate_all(tile, position, position + 1, histograms);
+    bar_ = std::max(bar_, highest_[position]);
+  };
+  look_at(first);
+  for (std::size_t position = 0; position < tile.n_features(); ++position)
+    if (position != first) look_at(position);
+  return n_estimated;
 }
 
 }  // namespace polyleaf

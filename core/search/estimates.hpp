@@ -13,6 +13,7 @@
 #include "search/output_terms.hpp"
 #include "search/split_finder.hpp"
 #include "search/tile_search.hpp"
+#include "search/together.hpp"
 
 namespace polyleaf {
 
@@ -72,13 +73,24 @@ class EstimatingFinder : public TileSearch {
   std::vector<float> highest_;  // per feature: of the estimates of its allowed candidates
 
  private:
-  void estimate_rows(const FeatureTile& tile, std::size_t first, std::size_t last);
-  // Of the candidates that may be the best by the node's two-sided outputs.
-  void estimate_promising(const FeatureTile& tile, const TwoSidedOutputs& two_sided);
+  // The best of a tile whose estimates, or bounds, are there.
+  FoundSplit finish(const FeatureTile& tile, const TileHistograms& histograms);
+  // Of some features, by all outputs.
+  void estimate_all(const FeatureTile& tile, std::size_t first, std::size_t last, const TileHistograms& histograms);
+  // Of several steps in a row, a bound instead of estimates.
+  void bound(const FloatTerms& terms, std::size_t position, const StepSums& sums);
+  void finish_bounds(const FeatureTile& tile);
+  // What two-sided outputs alone have.
+  void estimate_two_sided(const FeatureTile& tile, const TwoSidedOutputs& two_sided);
+  // Of the candidates that may be the best by what they promise, and other outputs add to that at most; of how many
+  // steps.
+  std::size_t estimate_promising(const FeatureTile& tile, float of_others, const TileHistograms& histograms);
 
-  std::vector<float> estimated_;    // 2 per step: missing right, missing left
-  std::vector<float> promised_;     // per feature: the highest estimate by two-sided outputs
+  std::vector<float> estimated_;    // 2 per step: missing right, missing left; or what they promise
+  std::vector<float> promised_;     // per feature: the most
   std::vector<std::size_t> close_;  // features, of those being scored
+  bool together_ = false;           // steps of the tile at hand are bounded together first
+  Together trial_;                  // whether those of the next tile are
   ExactScores scores_;
 };
 

@@ -52,7 +52,7 @@ void SparseFinder::clear(const FeatureTile& tile) {
   if (bound_.size() < 2 * tile.n_slots()) bound_.resize(2 * tile.n_slots());
   // Those of the best so far suit most of the others.
   for (std::size_t side = 0; side < 2; ++side) threshold_[side] = job_.threshold[side] = job_.best_threshold[side];
-  together_ = alone_ == 0;
+  together_ = trial_.worthwhile();
   excess_of_others_ = 0.0f;
 }
 
@@ -64,19 +64,11 @@ void SparseFinder::clear_bounds(std::size_t position) {
 // Adds what lies above the thresholds in one tile of outputs.
 void SparseFinder::add_excess(const FloatTerms& terms, std::size_t position, const StepSums& sums) {
   if (candidates_.has_none(position)) return;
-  const std::size_t first = candidates_.begin(position);
-  ExcessTile job{};
-  job.sums = sums;
-  job.steps = &candidates_.step(first);
-  job.n_steps = candidates_.end(position) - first;
-  job.terms = terms;
-  job.inverse_left = candidates_.inverse_left(first);
-  job.inverse_right = candidates_.inverse_right(first);
+  ExcessTile job = excess_of(candidates_, position, terms, sums, bound_.data());
   job.restricted = job_.restricted;
   job.together = together_;
   job.threshold[0] = threshold_[0];
   job.threshold[1] = threshold_[1];
-  job.excess = bound_.data() + 2 * first;
   top_bound_kernels().excess(job);
 }
 
@@ -139,13 +131,10 @@ FoundSplit SparseFinder::best(const FeatureTile& tile, const TileHistograms& his
   std::size_t n_open = 0;
   for (std::size_t position = 0; position < tile.n_features(); ++position)
     if (position != highest) n_open += settle(tile, position, histograms);
-  // Where bounds of several steps say little, they are not worth their while for some time.
-  if (!together_)
-    --alone_;
-  else if (2 * n_open > candidates_.n_steps())
-    alone_ = n_alone_ = std::min(2 * n_alone_, kMostAlone);
+  if (together_)
+    trial_.took(n_open, candidates_.n_steps());
   else
-    n_alone_ = 1;
+    trial_.did_without();
   FoundSplit found;
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     if (candidates_.has_none(position) || highest_[position] < least()) continue;

@@ -15,6 +15,7 @@
 #include "search/joint_score.hpp"
 #include "search/output_terms.hpp"
 #include "search/tile_search.hpp"
+#include "search/together.hpp"
 
 namespace polyleaf {
 
@@ -32,9 +33,6 @@ class SparseFinder : public TileSearch {
   bool asks_for_sides() const override { return terms_.diagonal() && terms_.layout().n_tiles > 1; }
 
  private:
-  // Tiles for which steps are bounded one by one, after some where few were passed over together.
-  static constexpr int kMostAlone = 256;
-
   void begin_thresholds();
   void clear(const FeatureTile& tile);
   void clear_bounds(std::size_t position);
@@ -58,8 +56,8 @@ class SparseFinder : public TileSearch {
   TopBoundTile job_{};
   float threshold_[2] = {0.0f, 0.0f};  // of the tile of features at hand
   float excess_of_others_ = 0.0f;      // of one-sided outputs, where bounds are made of the others
-  bool together_ = false;              // steps are bounded together
-  int alone_ = 0, n_alone_ = 1;        // tiles for which they are not: still, and after the next disappointment
+  bool together_ = false;              // steps of the tile at hand are bounded together
+  Together trial_;                     // whether those of the next tile are
   float kth_ = 0.0f;                   // the k-th largest term of the node itself
   float share_[2] = {1.0f, 1.0f};      // of the best candidate's thresholds in it
   std::vector<float> highest_;         // per feature: of the bounds of its allowed candidates
