@@ -288,12 +288,12 @@ def test_groups_and_rows_that_are_too_few() -> None:
     assert len(model._bags) == 4
     with pytest.raises(ValueError, match=r"n_bags=3 needs .*, but groups has 2 different group\(s\)\.$"):
         regressor(n_estimators=3).fit(X, Y, groups=group % 2)
-    with pytest.raises(ValueError, match=r"n_bags=121 needs .*, but X has 120 different row\(s\)\.$"):
+    with pytest.raises(ValueError, match=r"n_bags=121 needs .*, but X and y have 120 different row\(s\)\.$"):
         regressor(n_estimators=3, n_bags=121).fit(
             np.repeat(X[:120], 2, axis=0), np.repeat(Y[:120], 2, axis=0)
         )
     with pytest.raises(
-        ValueError, match=r"n_bags=10 needs .*, but X has 12 different .*, too few of each class"
+        ValueError, match=r"n_bags=10 needs .*, but X and y have 12 different .*, too few of each class"
     ):
         PolyleafClassifier(n_estimators=3, n_bags=10).fit(X[:12], np.arange(12) % 6)
     with pytest.raises(ValueError, match="n_bags must be int >= 1"):

@@ -195,12 +195,12 @@ def test_without_a_refit_the_model_is_of_the_other_rows(n_rows: int) -> None:
 
 
 def test_rows_that_cannot_be_held_out() -> None:
-    same = np.zeros((50, 2))
+    same = np.zeros((9, 2))
     with pytest.warns(UserWarning, match="no rows can be held out"):
-        model = auto().fit(same, np.arange(50.0))
+        model = auto().fit(same, np.ones(9))
     assert model.n_estimators_ == AUTO_FIXED_ROUNDS
     with pytest.raises(ValueError, match="too few different rows"):
-        auto(early_stopping_rounds=5).fit(same, np.arange(50.0))
+        auto(early_stopping_rounds=5).fit(same, np.ones(9))
     with pytest.raises(ValueError, match="groups has too few different groups"):
         auto(early_stopping_rounds=5).fit(X[:FEW], Y[:FEW], groups=np.zeros(FEW))
     with pytest.raises(ValueError, match=r"too few different rows for validation_fraction=1e-05"):
@@ -308,11 +308,11 @@ def test_in_a_pipeline_and_a_clone(tmp_path: Path) -> None:
 
 
 def test_most_rows_equal() -> None:
-    """These are trained on always: as the only ones held out they would say nothing."""
+    """They are held out as others are, since none of them is a copy of a few."""
     x, y = np.concatenate([np.zeros((2 * MANY, 4)), X]), np.concatenate([np.zeros((2 * MANY, 2)), Y])
     model = auto(refit=False, early_stopping_rounds=5).fit(x, y)
     held_out = len(x) - int(model.to_frame()["count"].max())
-    assert 0.15 * MANY < held_out < 0.25 * MANY
+    assert 0.19 * len(x) < held_out < 0.21 * len(x)
 
 
 def test_a_class_of_one_row_says_nothing_of_the_others() -> None:

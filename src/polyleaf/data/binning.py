@@ -9,6 +9,7 @@ import scipy.sparse
 from polyleaf import _core
 from polyleaf.data.binned_rows import BinnedRows
 from polyleaf.data.dataset import Dataset, FeatureTable
+from polyleaf.data.device_arrays import on_host
 from polyleaf.data.inputs import FloatArray
 from polyleaf.data.shared_binning import bin_shard
 from polyleaf.data.sparse_formats import SparseTable
@@ -168,4 +169,5 @@ def bin_data(data: Dataset, settings: Settings, least_rows: int = 0) -> _core.Bi
             # A GPU gets them all, and where labels are sparse, columns are looked at one by one.
             keeps_codes=settings.device != "cpu" or scipy.sparse.issparse(data.y),
         )
-    return bin_table(data.X, data.weights.row, settings.max_bins, settings.n_threads, settings.categorical)
+    table = on_host(data.X)
+    return bin_table(table, data.weights.row, settings.max_bins, settings.n_threads, settings.categorical)

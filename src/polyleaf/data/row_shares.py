@@ -70,7 +70,7 @@ def row_shares(
     peers = current_peers()
     if peers is None:
         return _shares(entries, least, n_parts)[entry_of_row]
-    received = peers.all_to_all(np.split(entries, _bounds(entries["key"], peers.size)))
+    received = peers.all_to_all(np.split(entries, begins_of_ranks(entries["key"], peers.size)))
     del entries  # before others are here, once and in their order
     of_ranks = [np.frombuffer(part, dtype=_ENTRY) for part in received]
     here, ends = np.concatenate(of_ranks), np.cumsum([len(one) for one in of_ranks])
@@ -92,7 +92,7 @@ def _entries(
     rows["key"] = keys[order]
     rows["stratum"] = 0 if strata is None else strata[order]
     rows["weight"] = 1.0 if weight is None else weight[order]
-    begins = _begins(rows, "key", "stratum", "weight")
+    begins = begins_of_runs(rows, "key", "stratum", "weight")
     lengths = np.diff(begins, append=len(keys))
     entries = _some(rows, begins)
     entries["count"] = lengths
@@ -101,7 +101,7 @@ def _entries(
     return entries, entry_of_row
 
 
-def _bounds(keys: Words, n_ranks: int) -> npt.NDArray[np.intp]:
+def begins_of_ranks(keys: Words, n_ranks: int) -> npt.NDArray[np.intp]:
     """Return where the keys of each rank but the first begin, in ascending ones."""
     firsts = [(2**64 * rank + n_ranks - 1) // n_ranks for rank in range(1, n_ranks)]
     return np.searchsorted(keys, np.array(firsts, dtype=np.uint64))
@@ -124,7 +124,7 @@ def _shares(entries: Entries, least: int, n_parts: int) -> FloatArray:
     n_strata = 1 + int(largest(strata, None))
     shares = np.full(len(weights), np.nan)
     shares[order] = _middles(sizes[order], strata[order], n_strata, least, n_parts)
-    return np.repeat(shares, np.diff(_begins(entries, "key"), append=len(entries)))
+    return np.repeat(shares, np.diff(begins_of_runs(entries, "key"), append=len(entries)))
 
 
 def _units(entries: Entries) -> tuple[FloatArray, Integers]:
@@ -132,11 +132,11 @@ def _units(entries: Entries) -> tuple[FloatArray, Integers]:
 
     Equal weights are counted, and others added in their order, wherever they come from.
     """
-    same = _begins(entries, "key", "stratum", "weight")
+    same = begins_of_runs(entries, "key", "stratum", "weight")
     counts, entries = _sums(entries["count"], same), _some(entries, same)
-    cells = _begins(entries, "key", "stratum")
+    cells = begins_of_runs(entries, "key", "stratum")
     weights, entries = _sums(entries["weight"] * counts, cells), _some(entries, cells)
-    units = _begins(entries, "key")
+    units = begins_of_runs(entries, "key")
     unit = np.repeat(np.arange(len(units)), np.diff(units, append=len(entries)))
     heaviest = np.lexsort((-weights, unit))[units]
     return _sums(weights, units), entries["stratum"][heaviest]
@@ -173,7 +173,7 @@ def _parts_of_all(middles: FloatArray, strata: Integers, n_strata: int, n_parts:
     return _before_and_in_all(np.bincount(strata[parts != previous], minlength=n_strata))[1]
 
 
-def _begins(entries: Entries, *names: str) -> npt.NDArray[np.intp]:
+def begins_of_runs(entries: Entries, *names: str) -> npt.NDArray[np.intp]:
     """Return where entries begin that differ from those before them in some of their fields."""
     differ = np.zeros(len(entries), dtype=bool)
     differ[:1] = True

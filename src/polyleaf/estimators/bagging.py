@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
+from polyleaf.data.row_hashes import row_hashes
 from polyleaf.estimators.held_out import HELD_OUT, HeldOut, watched
 from polyleaf.estimators.problem import Problem
 from polyleaf.model.bags import joined
@@ -87,7 +88,8 @@ def _too_few_parts(
     """Return the error of rows that cannot be shared out."""
     kinds: npt.NDArray[np.integer[Any]]
     if groups is None:
-        kinds, what = parts.matrix.row_hashes(problem.settings.n_threads), "X has {} different row(s)"
+        kinds = row_hashes(parts.matrix, problem.data.y, problem.own_weight, problem.settings.n_threads)
+        what = "X and y have {} different row(s)"
     else:
         kinds, what = groups, "groups has {} different group(s)"
     n_kinds = len(np.unique(kinds))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from polyleaf._core import BinnedMatrix
 from polyleaf.data.binning import bin_data
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.row_hashes import row_hashes
 from polyleaf.data.row_shares import drawn_keys, row_shares
 from polyleaf.data.sums import row_count
 from polyleaf.estimators.parts import Indices, run_of_part
@@ -38,9 +39,9 @@ class HeldOut:
     """Trains on some of the rows of a problem, and looks at the others when to stop.
 
     There is one set of held-out rows, or as many as it takes until each row was in one. Which rows these are
-    hangs on what the rows hold and on the seed: equal rows are never on both sides, and neither the order of
-    the rows matters, nor whether a row of weight 2 is two rows. Classes have the same shares on both sides,
-    as nearly as may be.
+    hangs on what the rows hold and on the seed: equal rows, unless they are many, are never on both sides,
+    and neither the order of the rows matters, nor whether a row of weight 2 is two rows. Classes have the
+    same shares on both sides, as nearly as may be.
 
     Where rows are in several shards, each of them does this with its own rows, at the same time as the
     others: which rows are held out does not hang on how they are cut.
@@ -103,16 +104,16 @@ class HeldOut:
         if self._grouped:
             few = "groups has too few different groups"
         elif self._by_class:
-            few = "X has too few different rows of each class"
+            few = "X and y have too few different rows of each class"
         else:
-            few = "X has too few different rows"
+            few = "X and y have too few different rows"
         return f"{few} for validation_fraction={self._fraction:g}"
 
     def _shares(self, groups: npt.NDArray[np.intp] | None, n_parts: int) -> FloatArray:
         """Return where each row lies in an order of chance; the first ones are held out first."""
         problem = self._problem
         if groups is None:
-            hashes = self.matrix.row_hashes(problem.settings.n_threads)
+            hashes = row_hashes(self.matrix, problem.data.y, problem.own_weight, problem.settings.n_threads)
         else:
             hashes = groups.astype(np.uint64)
         weight = problem.own_weight
