@@ -1,4 +1,4 @@
-"""Small leaves or larger ones: of few rows, those that are held out choose, and nothing else changes."""
+"""Small leaves or larger ones: rows that are held out choose, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -67,14 +67,65 @@ def test_what_is_given_is_obeyed() -> None:
     ],
     ids=["a number of rounds", "no refit", "an evaluation set"],
 )
-def test_nobody_is_asked_where_rows_are_not_held_out_in_turn(course: dict[str, Any]) -> None:
+def test_nobody_is_asked_where_held_out_rows_do_not_lead_to_a_training_on_all(course: dict[str, Any]) -> None:
     assert leaves(fitted(**course)) == (3, 0.5)
 
 
-@pytest.mark.parametrize(("few", "larger"), [(N, False), (N + 1, True)])
-def test_many_rows_are_not_asked(monkeypatch: pytest.MonkeyPatch, few: int, larger: bool) -> None:
-    monkeypatch.setattr(held_out, "AUTO_FEW_ROWS", few)
+@pytest.mark.parametrize(("many", "larger"), [(N, False), (N + 1, True)])
+def test_many_rows_are_not_asked(monkeypatch: pytest.MonkeyPatch, many: int, larger: bool) -> None:
+    monkeypatch.setattr(leaf_trial, "AUTO_FEW_ROUNDS_ROWS", many)
     assert leaves(fitted()) == ((20, 1.0) if larger else (3, 0.5))
+
+
+@pytest.mark.parametrize(("few", "n_runs", "n_rounds"), [(N, 1, 200), (N + 1, 5, 50)])
+def test_rows_that_are_held_out_once_and_no_more_are_asked_for_longer(
+    monkeypatch: pytest.MonkeyPatch, few: int, n_runs: int, n_rounds: int
+) -> None:
+    monkeypatch.setattr(held_out, "AUTO_FEW_ROWS", few)
+    monkeypatch.setattr(leaf_trial, "AUTO_PATIENCE", 500)
+    trials, watched = [], leaf_trial.watched
+
+    def spied(problem: Any, runs: Any, *others: Any, **named: Any) -> Any:
+        found = watched(problem, runs, *others, **named)
+        trials.append((len(runs), len(found.evals_result["held_out"]["rmse"])))
+        return found
+
+    monkeypatch.setattr(leaf_trial, "watched", spied)
+    assert leaves(fitted()) == (20, 1.0)
+    assert trials == 2 * [(n_runs, n_rounds)]
+
+
+def test_a_trial_ends_where_the_loss_no_longer_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_out, "AUTO_FEW_ROWS", N)
+    trials, watched = [], leaf_trial.watched
+
+    def spied(*given: Any, **named: Any) -> Any:
+        found = watched(*given, **named)
+        trials.append((found.best_iteration, len(found.evals_result["held_out"]["rmse"])))
+        return found
+
+    monkeypatch.setattr(leaf_trial, "watched", spied)
+    fitted()
+    assert [done for _, done in trials] == [min(200, best + 51) for best, _ in trials]
+    assert min(done for _, done in trials) < 200
+
+
+def test_a_run_with_one_set_of_held_out_rows_goes_on_with_its_leaves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(held_out, "AUTO_FEW_ROWS", N)
+    path = tmp_path / "checkpoint"
+
+    def stop(state: Any) -> None:
+        if state.round == 3:
+            raise RuntimeError("enough")
+
+    whole = fitted()
+    with pytest.raises(RuntimeError, match="enough"):
+        fitted(callbacks=[Checkpoint(path, every=1), stop])
+    resumed = fitted(fit={"resume": path})
+    assert leaves(resumed) == leaves(whole) == (20, 1.0)
+    np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))
 
 
 def test_only_losses_with_small_leaves_have_something_to_choose() -> None:
@@ -139,5 +190,5 @@ def test_callbacks_see_the_model_alone_and_runs_go_on(tmp_path: Path) -> None:
 
 def test_too_few_rows_to_hold_out_are_not_asked() -> None:
     with pytest.warns(UserWarning, match="no rows can be held out"):
-        model = PolyleafRegressor(max_depth=2).fit(np.zeros((30, 1)), np.arange(30.0))
+        model = PolyleafRegressor(max_depth=2).fit(np.zeros((9, 1)), np.ones(9))
     assert leaves(model) == (3, 1.0)
