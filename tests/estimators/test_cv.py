@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
@@ -88,6 +89,18 @@ def test_wide_and_sparse_columns():
     train, test = splits[0]
     alone = model.fit(table[train], y[train], eval_set={"validation": (table[test], y[test])})
     assert_same_model(result.models[0], alone)
+
+
+@pytest.mark.parametrize("least", [3, 60])
+def test_rows_are_drawn_by_all_columns_of_a_sparse_table(least):
+    """Also by those that cannot be split, which a fit leaves out of its trees."""
+    rng = np.random.default_rng(0)
+    table = (rng.random((400, 30)) < np.linspace(0.01, 0.4, 30)).astype(float)
+    y = table @ rng.normal(size=30) + 0.1 * rng.normal(size=400)
+    splits = list(KFold(FOLDS, shuffle=True, random_state=0).split(table))
+    model = PolyleafRegressor(n_estimators=3, subsample=0.5, min_samples_leaf=least, n_jobs=1)
+    of_sparse = cv(model, scipy.sparse.csr_array(table), y, cv=splits)
+    np.testing.assert_array_equal(of_sparse.folds["rmse"], cv(model, table, y, cv=splits).folds["rmse"])
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.datasets import make_classification
 from test_growth_oracle import assert_same_tree, table_of
 
@@ -264,6 +265,69 @@ def test_sampled_sums_are_right_on_average():
         totals.append(sample.weight @ gradient)
     error = np.std(totals, axis=0) / np.sqrt(600)
     assert (np.abs(np.mean(totals, axis=0) - gradient.sum(axis=0)) < 4 * error).all()
+
+
+def drawn(hashes, share, number=0, seed=1):
+    sampler = Sampler(
+        len(hashes), 5, seed, share, gradient_based=False, bytree=1, bylevel=1, bynode=1, row_hashes=hashes
+    )
+    return sampler.rows(number, None, np.ones(3), None).rows
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.999])
+def test_uniform_samples_have_their_share_of_the_rows(share):
+    hashes = np.random.default_rng(0).integers(0, 2**64, 20_000, dtype=np.uint64)
+    counts = np.zeros(20_000)
+    for number in range(50):
+        counts[drawn(hashes, share, number)] += 1
+    deviation = np.sqrt(share * (1 - share))
+    assert abs(counts.mean() / 50 - share) < 4 * deviation / 1_000
+    # No row is drawn more often than others.
+    assert counts.var() == pytest.approx(50 * deviation**2, rel=0.05)
+    assert drawn(hashes, share).tolist() != drawn(hashes, share, seed=2).tolist()
+
+
+def test_equal_rows_are_drawn_together():
+    few = np.random.default_rng(0).integers(0, 2**64, 40, dtype=np.uint64)
+    which = np.random.default_rng(1).integers(0, 40, 1_000)
+    rows = drawn(few[which], 0.5)
+    assert set(which[rows]) & set(which[np.setdiff1d(np.arange(1_000), rows)]) == set()
+    # Where all are equal they are drawn in every round: each looks at some rows.
+    assert [drawn(np.zeros(3, dtype=np.uint64), 0.1, number).tolist() for number in range(5)] == [
+        [0, 1, 2]
+    ] * 5
+
+
+@pytest.mark.parametrize("Estimator", [PolyleafRegressor, PolyleafClassifier])
+def test_the_order_of_the_rows_does_not_matter_where_they_are_drawn_uniformly(Estimator):
+    X, y = classes()
+    order = np.random.default_rng(0).permutation(len(y))
+    fitted = {"n_estimators": 6, "subsample": 0.4, "random_state": 0}
+    model = Estimator(**fitted).fit(X, y)
+    assert_same_forest(model, Estimator(**fitted).fit(X[order], y[order]))
+    assert 0.3 * len(y) < model._forest.count[0] < 0.5 * len(y)
+    other = Estimator(**fitted | {"random_state": 1}).fit(X, y)
+    assert model._forest.count[0] != other._forest.count[0]
+
+
+def test_a_weight_of_two_is_the_row_twice_where_rows_are_drawn_uniformly():
+    X, y = classes(n=300)
+    weight = np.random.default_rng(0).integers(1, 4, len(y))
+    fitted = {"n_estimators": 6, "subsample": 0.5, "min_samples_leaf": 1, "random_state": 0}
+    weighted = PolyleafRegressor(**fitted).fit(X, y, sample_weight=weight)
+    twice = PolyleafRegressor(**fitted).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_array_equal(weighted._forest.values, twice._forest.values)
+
+
+@pytest.mark.parametrize("least", [3, 30])
+def test_samples_of_a_sparse_table_are_those_of_a_dense_one(least):
+    """Also where its columns are left out, as leaves of so many rows cannot be split by them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 60)) * (rng.random((500, 60)) < np.linspace(0.005, 0.3, 60))
+    y = X @ rng.normal(size=(60, 2)) + rng.normal(size=(500, 2))
+    fitted = {"n_estimators": 5, "subsample": 0.6, "min_samples_leaf": least, "random_state": 0}
+    dense = PolyleafRegressor(**fitted).fit(X, y)
+    assert_same_forest(dense, PolyleafRegressor(**fitted).fit(scipy.sparse.csr_array(X), y))
 
 
 def test_gradient_based_leaves_hold_all_rows():

@@ -16,7 +16,7 @@ from polyleaf.peers.local import run_local
 
 REGRESSOR = {name: row.default for name, row in parameters_of("regressor").items()}
 CLASSIFIER = {name: row.default for name, row in parameters_of("classifier").items()}
-NAMES = ("n_estimators", "learning_rate", "min_samples_leaf", "colsample_bytree")
+NAMES = ("n_estimators", "learning_rate", "min_samples_leaf", "subsample", "colsample_bytree")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,31 @@ def test_rate_and_columns_on_both_sides_of_their_bounds() -> None:
 
 
 @pytest.mark.parametrize(
+    ("loss", "outputs", "share"),
+    [
+        ("squared_error", 1, 0.7),
+        ("squared_error", 2, 1.0),
+        ("huber", 1, 1.0),
+        ("cross_entropy", 4, 1.0),
+        ("binary_cross_entropy", 1, 0.7),
+        ("binary_cross_entropy", 2, 1.0),
+    ],
+)
+def test_the_share_of_the_rows(loss: str, outputs: int, share: float) -> None:
+    params = CLASSIFIER if "entropy" in loss else REGRESSOR
+
+    def used(n_rows: int, **given: Any) -> float:
+        found: float = resolved(params | given, loss, outputs, n_rows, 10)["subsample"]
+        return found
+
+    assert used(AUTO_FEW_ROUNDS_ROWS - 1) == share
+    assert used(AUTO_FEW_ROUNDS_ROWS) == 1.0
+    assert used(100, sampling_method="gradient_based") == 1.0
+    assert used(100, n_estimators=50) == 1.0
+    assert used(AUTO_FEW_ROUNDS_ROWS, n_estimators=50, subsample=0.5) == 0.5
+
+
+@pytest.mark.parametrize(
     "given",
     [
         {"sparse_leaves": 2},
@@ -76,7 +101,7 @@ def test_no_sketch_where_there_can_be_none(given: dict[str, Any]) -> None:
 
 def test_numbers_are_obeyed() -> None:
     given = {"n_estimators": 7, "learning_rate": 0.3, "min_samples_leaf": 11, "colsample_bytree": 0.7}
-    given["bounded_influence"] = False
+    given |= {"bounded_influence": False, "subsample": 0.9}
     used = resolved(REGRESSOR | given | {"sketch": "top_outputs"}, "squared_error", 9, 100, 50)
     assert {name: used[name] for name in given} == given
     assert (used["sketch"], used["sketch_size"]) == ("top_outputs", 5)
@@ -97,6 +122,7 @@ def test_what_was_chosen_is_told_and_saved(tmp_path: Path) -> None:
     assert by_table["colsample_bytree"] == AUTO_FEATURES / 9
     assert chosen == {
         "min_samples_leaf": 20,  # held-out rows prefer these
+        "subsample": 1.0,
         "colsample_bytree": 1.0,
         "sketch": "random_projection",
         "sketch_size": 2,

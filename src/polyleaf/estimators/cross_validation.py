@@ -210,7 +210,8 @@ def cv(
     folds = folds_of(problem, cv, X, y, groups, shuffle=shuffle)
 
     def make_runs() -> Iterator[Run]:
-        matrix = bin_data(data, settings, settings.min_samples_leaf)
+        # All columns tell rows apart that are drawn.
+        matrix = bin_data(data, settings, 0 if settings.draws_rows_alike else settings.min_samples_leaf)
         for i, (train, test) in enumerate(folds):
             yield run_of_part(problem, matrix, train, test, _SET_NAME, f"y of the train rows of fold {i}")
 

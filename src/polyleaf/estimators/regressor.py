@@ -74,7 +74,7 @@ class PolyleafRegressor(RegressorMixin, BasePolyleaf):  # type: ignore[misc]
         reg_alpha: float = 0.0,
         min_split_gain: float = 0.0,
         min_child_weight: float = 0.0,
-        subsample: float = 1.0,
+        subsample: float | str = "auto",
         sampling_method: str = "uniform",
         colsample_bytree: float | str = "auto",
         colsample_bylevel: float = 1.0,

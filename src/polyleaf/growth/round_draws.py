@@ -73,6 +73,12 @@ def drawn_key(seed: int, number: int) -> int:
     return int(generator_of_round(seed, number, 3).integers(2**63))
 
 
+@lru_cache(maxsize=_ROUNDS_OF_SMALL)
+def drawn_row_key(seed: int, number: int) -> int:
+    """Return what the rows of round `number` are drawn by."""
+    return int(generator_of_round(seed, number, 0).integers(2**63))
+
+
 def _draw_features(seed: int, number: int, n_features: int, share: float) -> npt.NDArray[np.uint8]:
     size = max(1, round(share * n_features))
     mask = np.zeros(n_features, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Which rows and features a round is grown from, chosen by seed and round alone."""
+"""Which rows and features a round is grown from, chosen by seed and round, and rows by what they hold."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from polyleaf.data.bit_mixing import Words
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.row_shares import drawn_keys
 from polyleaf.growth.arrays import Arrays, CpuArrays, FloatMatrix
-from polyleaf.growth.round_draws import drawn_features, drawn_key, generator_of_round
+from polyleaf.growth.round_draws import drawn_features, drawn_key, drawn_row_key, generator_of_round
 from polyleaf.params.constraints import InteractionGroups
-from polyleaf.peers.shard import Shard
+from polyleaf.peers.gather import gather_notes
 
 # A row without a gradient is still drawn now and then: its Hessian counts. This share of the mean norm is
 # added to all norms (in squares).
 _NORM_FLOOR = 0.1
+_LARGEST_KEY = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,8 @@ class Sampler:
         Which features may meet; None: all.
     arrays : Arrays
         What computes with the gradients, where they are.
-    shard : Shard or None
-        Which of the rows are here, where some are not.
-    n_here : int
-        How many those are.
+    row_hashes : uint64 ndarray or None
+        Of each row that is here; None: rows are not drawn uniformly.
     """
 
     n_rows: int
@@ -86,8 +87,7 @@ class Sampler:
     bynode: float
     groups: InteractionGroups | None = None
     arrays: Arrays = field(default_factory=CpuArrays)
-    shard: Shard | None = None
-    n_here: int = 0
+    row_hashes: Words | None = None
 
     def rows(
         self,
@@ -117,14 +117,17 @@ class Sampler:
         return RowSample(rows, weights)
 
     def _uniform_rows(self, number: int) -> RowSample:
-        """Return rows that are drawn without a look at them."""
-        size = max(1, round(self.subsample * self.n_rows))
-        generator = generator_of_round(self.seed, number, 0)
-        rows = generator.choice(self.n_rows, size, replace=False, shuffle=False)
-        rows = np.sort(rows)
-        if self.shard is not None:
-            return RowSample(self.shard.places(rows, self.n_here))
-        return RowSample(rows.astype(np.uint32))
+        """Return rows that are drawn without a look at their gradients.
+
+        Each row has the same chance, so that the number of rows varies. What is drawn hangs on what the rows
+        hold: their order does not matter, nor in which shards they are, and rows that are equal are drawn
+        together. Where none is drawn, those are that were closest to it.
+        """
+        assert self.row_hashes is not None
+        keys = drawn_keys(self.row_hashes, drawn_row_key(self.seed, number))
+        lowest = min(gather_notes(int(keys.min(initial=_LARGEST_KEY))))
+        highest = max(lowest, int(self.subsample * 2.0**64) - 1)
+        return RowSample(np.flatnonzero(keys <= np.uint64(highest)).astype(np.uint32))
 
     def features(self, number: int) -> FeatureSample:
         """Return the features of round `number`."""

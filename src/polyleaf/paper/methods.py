@@ -241,6 +241,7 @@ def _parameters(growth: Growth, rounds: int, threads: int) -> dict[str, Any]:
         "max_depth": growth.max_depth,
         "max_leaves": growth.max_leaves,
         "min_samples_leaf": growth.min_samples_leaf,
+        "subsample": 1.0,
         "colsample_bytree": 1.0,
         "max_bins": growth.max_bins,
         "min_split_gain": growth.min_split_gain,

@@ -38,18 +38,22 @@ class Size:
         Numbers of outputs, ascending, from each of which on splits are found on so many numbers a row.
     larger_leaf : int or None
         Rows in a leaf where held-out rows prefer larger ones to those; None: nobody asks them.
+    share_of_one : float
+        Share of the rows that a round looks at, where there is one output, rows are few and nobody gives the
+        number of rounds.
     """
 
     min_samples_leaf: int
     sketches: tuple[tuple[int, int], ...] = ()
     larger_leaf: int | None = None
+    share_of_one: float = 1.0
 
 
 _BY_OUTPUTS = ((5, 2), (AUTO_SKETCH_OUTPUTS, DEFAULT_SKETCH_SIZE))
 _SIZES = {
-    "squared_error": Size(3, ((3, 2),), larger_leaf=20),
+    "squared_error": Size(3, ((3, 2),), larger_leaf=20, share_of_one=0.7),
     "cross_entropy": Size(5, _BY_OUTPUTS),
-    "binary_cross_entropy": Size(20, _BY_OUTPUTS),
+    "binary_cross_entropy": Size(20, _BY_OUTPUTS, share_of_one=0.7),
 }
 _USUAL_SIZE = Size(20)
 _USUAL_RATE, _RATE_OF_MANY_ROWS, _RATE_OF_HASHED_LABELS = 0.05, 0.1, 0.3
@@ -59,6 +63,7 @@ _NAMES = (
     "learning_rate",
     "max_depth",
     "min_samples_leaf",
+    "subsample",
     "colsample_bytree",
     "sketch",
     "hessian",
@@ -87,6 +92,7 @@ def resolved(
         "learning_rate": _rate(params, n_rows),
         "min_samples_leaf": size.min_samples_leaf,
         "max_depth": _depth(params, size, n_rows),
+        "subsample": _share_of_rows(params, size, n_outputs, n_rows),
         "colsample_bytree": min(1.0, max(0.5, AUTO_FEATURES / n_features)),
         "sketch": sketch,
         "hessian": _hessian(params, loss, n_outputs),
@@ -155,6 +161,15 @@ def _rate(params: Mapping[str, Any], n_rows: int) -> float:
     if params.get("label_space") is not None:
         return _RATE_OF_HASHED_LABELS  # trees are deep, and models large
     return _USUAL_RATE if n_rows < AUTO_FEW_ROUNDS_ROWS else _RATE_OF_MANY_ROWS
+
+
+def _share_of_rows(params: Mapping[str, Any], size: Size, n_outputs: int, n_rows: int) -> float:
+    """Return the share of the rows that a round looks at where nobody says.
+
+    Rounds that somebody has counted look at all of them: nothing is left to chance there.
+    """
+    possible = params["n_estimators"] == "auto" and params["sampling_method"] == "uniform"
+    return size.share_of_one if possible and n_outputs == 1 and n_rows < AUTO_FEW_ROUNDS_ROWS else 1.0
 
 
 def _depth(params: Mapping[str, Any], size: Size, n_rows: int) -> int:

@@ -52,6 +52,11 @@ class Settings:
     monotone: SignMatrix | None = None
     interaction: InteractionGroups | None = None
 
+    @property
+    def draws_rows_alike(self) -> bool:
+        """Whether a round looks at some of the rows only, each of which has the same chance."""
+        return self.subsample < 1 and self.sampling_method == "uniform"
+
 
 def seed_of(random_state: int | np.random.RandomState | None) -> int:
     """Return the seed of a run; an instance of RandomState advances by one draw."""

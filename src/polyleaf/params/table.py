@@ -48,8 +48,8 @@ AUTO_ROUNDS = 2000
 AUTO_PATIENCE = 50
 AUTO_FEW_ROWS = 2000
 AUTO_FIXED_ROUNDS = 100
-# Of learning_rate="auto": the rows from which on the rate is the higher one. Of colsample_bytree="auto": the
-# features that a tree has to choose from at least.
+# The rows from which on learning_rate="auto" is the higher rate, and subsample="auto" all rows. Of
+# colsample_bytree="auto": the features that a tree has to choose from at least.
 AUTO_FEW_ROUNDS_ROWS = 20_000
 AUTO_FEATURES = 6
 
@@ -205,17 +205,20 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(
         "subsample",
-        Real(0, 1, open_low=True),
-        1.0,
-        "Share of the rows drawn, without replacement, for each round (see `sampling_method`).",
+        OrAuto(Real(0, 1, open_low=True)),
+        "auto",
+        "Share of the rows drawn, without replacement, for each round (see `sampling_method`). "
+        f'"auto": all; with n_estimators="auto" and fewer than {AUTO_FEW_ROUNDS_ROWS:,} rows 0.7 for the '
+        "squared error of one target and for two classes.",
     ),
     Parameter(
         "sampling_method",
         Choice(("uniform", "gradient_based")),
         "uniform",
-        'How rows are drawn when `subsample` is below 1. "uniform": all alike; the rest takes no part in the '
-        'round. "gradient_based": in proportion to the norm of their gradient over all outputs, weighted so '
-        "that sums stay unbiased; the splits come from these rows, the leaf values from all rows.",
+        'How rows are drawn when `subsample` is below 1. "uniform": all alike, and equal rows together, so '
+        "that the order of the rows does not matter; the rest takes no part in the round. "
+        '"gradient_based": in proportion to the norm of their gradient over all outputs, weighted so that '
+        "sums stay unbiased; the splits come from these rows, the leaf values from all rows.",
     ),
     Parameter(
         "colsample_bytree",
@@ -441,8 +444,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         "How much of the weight of the training rows is held out where training stops early and `fit` gets "
         "no `eval_set`. Below 2,000 rows each row is held out once, in one part of several of this size, and "
         "the mean over them is watched (with `refit`). Which rows these are hangs on their values and the "
-        "seed alone: equal rows are held out together, classes in the same shares, and `groups` of `fit` "
-        "as a whole.",
+        "seed alone: up to nine equal rows are held out together, classes in the same shares, and `groups` "
+        "of `fit` as a whole.",
     ),
     Parameter(
         "refit",

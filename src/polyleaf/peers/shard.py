@@ -39,24 +39,6 @@ class Shard:
         lengths = np.diff(self.runs[:, 0], append=n_here)
         return np.arange(n_here) + np.repeat(self.runs[:, 1] - self.runs[:, 0], lengths)
 
-    def places(self, numbers: npt.NDArray[np.integer], n_here: int) -> npt.NDArray[np.uint32]:
-        """Return the places of those rows that are here, ascending; `numbers` are those of any rows.
-
-        Parameters
-        ----------
-        numbers : ndarray of int
-            Ascending, among the rows of all shards.
-        n_here : int
-            Rows of this shard.
-        """
-        found = []
-        for k, (begin, number) in enumerate(self.runs):
-            end = self.runs[k + 1, 0] if k + 1 < len(self.runs) else n_here
-            first, last = np.searchsorted(numbers, [number, number + end - begin])
-            found.append(numbers[first:last] - number + begin)
-        places = np.concatenate(found) if found else np.empty(0)
-        return places.astype(np.uint32)
-
     def followed_by(self, other: Shard) -> Shard:
         """Return these rows, and those of other pieces of the same table below them."""
         below = other.runs + np.array([self.pieces[:, 1].sum(), 0])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from polyleaf._core import BinnedMatrix
+from polyleaf.data.binning import bin_data
 from polyleaf.data.dataset import Dataset
 from polyleaf.data.inputs import FloatArray
+from polyleaf.data.row_hashes import row_hashes
 from polyleaf.growth.contract import LeafGradients, Renewal, SplitGradients, Task
 from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import Sampler
@@ -81,23 +83,12 @@ class Trainer:
         self.trees_per_round = 1 if joint else loss.n_outputs
         self.maker = ForestMaker(data.X.shape[1], self.trees_per_round, base, self.unit, self._gain_weight)
         self._device: Device = make_device(data, loss, settings)
-        arrays = self._device.arrays
-        self._sampler = Sampler(
-            n_rows=data.n_rows,
-            n_features=data.X.shape[1],
-            seed=settings.seed,
-            subsample=settings.subsample,
-            gradient_based=settings.sampling_method == "gradient_based",
-            bytree=settings.colsample_bytree,
-            bylevel=settings.colsample_bylevel,
-            bynode=settings.colsample_bynode,
-            groups=settings.interaction,
-            arrays=arrays,
-            shard=data.shard,
-            n_here=data.X.shape[0],
-        )
         self._plan = SplitPlan(
-            settings.sketch, settings.sketch_size, settings.hessian == "shared", settings.seed, arrays
+            settings.sketch,
+            settings.sketch_size,
+            settings.hessian == "shared",
+            settings.seed,
+            self._device.arrays,
         )
 
     def prepare(
@@ -110,7 +101,11 @@ class Trainer:
 
         `known` are the scores of the first rows by the trees of `initial`.
         """
+        draws_rows = self._settings.draws_rows_alike
+        if draws_rows and matrix is None:
+            matrix = bin_data(self._data, self._settings)  # all columns: they tell the rows apart
         self._grower = self._device.grower(matrix)
+        self._sampler = self._make_sampler(matrix if draws_rows else None)
         plan = PassPlan(
             unit=self.unit,
             gain_weight=self._gain_weight,
@@ -121,6 +116,28 @@ class Trainer:
             row_weight=self._weight,
         )
         self._scores = self._device.score_pass(plan, self._base, initial, known)
+
+    def _make_sampler(self, matrix: BinnedMatrix | None) -> Sampler:
+        """Return what draws the rows and features of each round; rows of a table, or by their gradients."""
+        settings = self._settings
+        hashes = (
+            None
+            if matrix is None
+            else row_hashes(matrix, self._data.y, self._data.weights.whole(), settings.n_threads)
+        )
+        return Sampler(
+            n_rows=self._data.n_rows,
+            n_features=self._data.X.shape[1],
+            seed=settings.seed,
+            subsample=settings.subsample,
+            gradient_based=settings.sampling_method == "gradient_based",
+            bytree=settings.colsample_bytree,
+            bylevel=settings.colsample_bylevel,
+            bynode=settings.colsample_bynode,
+            groups=settings.interaction,
+            arrays=self._device.arrays,
+            row_hashes=hashes,
+        )
 
     def _hessian_rule(self) -> str | None:
         """Return how the Hessian follows from the gradient, where no split looks at each output's own."""
