@@ -10,6 +10,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from package_sets import PACKAGE_CLASSES, PACKAGE_LABELS, PACKAGE_SETS, PACKAGE_TARGETS
+
 Array = NDArray[Any]
 Kind = Literal["targets", "classes", "labels"]
 
@@ -18,9 +20,9 @@ CLASSES = ("yeast", "caltech101", "mnist")
 LABELS = ("emotions", "scene", "cal500", "enron", "corel5k", "delicious")
 SETS = (*TARGETS, *CLASSES, *LABELS)
 KINDS: dict[str, Kind] = {
-    **dict.fromkeys(TARGETS, "targets"),
-    **dict.fromkeys(CLASSES, "classes"),
-    **dict.fromkeys(LABELS, "labels"),
+    **dict.fromkeys((*TARGETS, *PACKAGE_TARGETS), "targets"),
+    **dict.fromkeys((*CLASSES, *PACKAGE_CLASSES), "classes"),
+    **dict.fromkeys((*LABELS, *PACKAGE_LABELS), "labels"),
 }
 SCORES = {"targets": "aRRMSE", "classes": "cross entropy", "labels": "mean binary cross entropy"}
 _LEAST = 1e-15  # probability that a loss is computed of
@@ -68,8 +70,11 @@ def load(name: str, folder: Path) -> RealTable:
     Raises
     ------
     FileNotFoundError
-        When its file is not in the folder.
+        When its file is not in the folder, or its package not installed.
     """
+    if name in PACKAGE_SETS:
+        _, X, y = PACKAGE_SETS[name]()
+        return RealTable(KINDS[name], X, y)
     if name in TARGETS[:-1]:
         data = np.load(folder / "mtr.npz")
         return RealTable("targets", data[f"{name}_X"], data[f"{name}_Y"].astype(np.float64))

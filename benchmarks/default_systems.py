@@ -32,6 +32,12 @@ def all_classes(probabilities: Array, classes: Any, n_classes: int) -> Array:
     return out
 
 
+def as_columns(values: Any) -> Array:
+    """Return values of rows x targets; several systems give a single target without that axis."""
+    array = np.asarray(values)
+    return array if array.ndim == 2 else array[:, np.newaxis]
+
+
 def polyleaf(
     params: dict[str, Any],
     kind: Kind,
@@ -48,7 +54,7 @@ def polyleaf(
     make: Any = PolyleafRegressor if kind == "targets" else PolyleafClassifier
     model = make(**params, random_state=seed, n_jobs=threads).fit(X, y)
     if kind == "targets":
-        return np.asarray(model.predict(new))
+        return as_columns(model.predict(new))
     p = np.asarray(model.predict_proba(new))
     return all_classes(p, model.classes_, n_classes) if kind == "classes" else p
 
@@ -115,7 +121,7 @@ def xgboost(
     else:
         model.fit(X, target)
     if kind == "targets":
-        return np.asarray(model.predict(new))
+        return as_columns(model.predict(new))
     p = np.asarray(model.predict_proba(new))
     return p if classes is None else all_classes(p, classes, n_classes)
 
@@ -145,7 +151,7 @@ def catboost(
         out = out[np.isin(y[out], y[train])]
     model.fit(X[train], y[train], eval_set=(X[out], y[out])) if stops else model.fit(X, y)
     if kind == "targets":
-        return np.asarray(model.predict(new))
+        return as_columns(model.predict(new))
     p = np.asarray(model.predict_proba(new))
     return all_classes(p, model.classes_, n_classes) if kind == "classes" else p
 
@@ -159,7 +165,7 @@ def random_forest(
     make: Any = RandomForestRegressor if kind == "targets" else RandomForestClassifier
     model = make(random_state=seed, n_jobs=threads).fit(X, y)
     if kind == "targets":
-        return np.asarray(model.predict(new))
+        return as_columns(model.predict(new))
     p: Any = model.predict_proba(new)
     if kind == "classes":
         return all_classes(p, model.classes_, n_classes)

@@ -2,6 +2,7 @@
 
     python benchmarks/defaults.py --data-dir DIR --out benchmarks/defaults.md
     python benchmarks/defaults.py --data-dir DIR --sets enb jura --systems polyleaf lightgbm --seeds 2
+    python benchmarks/defaults.py --data-dir . --sets meats concrete --seeds 3  # of package_sets.py
 
 A fifth of the rows are test rows, another fifth for each seed. Early stopping of the peers watches a fifth of
 the training rows (2,000 rounds at most, patience 50). Times are those of the processor, all threads
@@ -203,7 +204,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add = parser.add_argument
     add("--data-dir", type=Path, required=True, help="folder of the .npz files")
-    add("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET", help=", ".join(SETS))
+    add("--sets", nargs="+", choices=KINDS, default=list(SETS), metavar="SET", help=", ".join(KINDS))
     add(
         "--systems",
         nargs="+",
