@@ -271,16 +271,17 @@ def test_a_callback_of_the_user_says_when_to_stop(cluster, tmp_path):
 
 
 def test_rows_that_cannot_be_held_out_are_warned_of(cluster, tmp_path):
-    same = pd.DataFrame({"a": np.ones(40)})
-    y = TARGETS.iloc[:40]
+    """Ten equal rows and more are told apart: so few of each kind cannot be."""
+    same = pd.DataFrame({"a": np.ones(9)})
+    y = pd.DataFrame(np.ones((9, 2)), columns=["one", "two"])
     with pytest.warns(UserWarning, match="no rows can be held out") as shown:
-        model = DaskPolyleafRegressor(n_estimators="auto").fit(frame(same, [20]), frame(y, [10]))
+        model = DaskPolyleafRegressor(n_estimators="auto").fit(frame(same, [4]), frame(y, [2]))
     assert [one.filename for one in shown if "held out" in str(one.message)] == [__file__]
     with pytest.warns(UserWarning, match="no rows can be held out"):
         plain = PolyleafRegressor(n_estimators="auto").fit(same, y)
     assert saved(model.to_local(), tmp_path / "a") == saved(plain, tmp_path / "b")
     with pytest.raises(ValueError, match="no rows can be held out to stop early by"):
-        DaskPolyleafRegressor(early_stopping_rounds=3).fit(frame(same, [20]), frame(y, [10]))
+        DaskPolyleafRegressor(early_stopping_rounds=3).fit(frame(same, [4]), frame(y, [2]))
 
 
 @pytest.mark.parametrize("verbose", [1, 2])

@@ -196,7 +196,7 @@ REGRESSORS: dict[str, dict[str, Any]] = {
     "sparse leaves": {"sparse_leaves": 2},
     "unrestricted": {"sparse_leaves": 2, "sparse_mode": "unrestricted"},
     "alpha": {"reg_alpha": 0.5, "min_child_weight": 10.0},
-    "sampled": {"subsample": 0.6, "colsample_bynode": 0.7},
+    "sampled": {"colsample_bynode": 0.7},  # rows are drawn by what they hold, which names are part of
     "by gradient": {"subsample": 0.6, "sampling_method": "gradient_based"},
     "exact bins": {"max_bins": None},
 }
