@@ -11,7 +11,7 @@ pytest.importorskip("distributed", reason='Dask is not installed: pip install "p
 
 import pandas as pd
 from faulty_fits import AT, Fault, fitted, killed, waited_for
-from rows import CLASSES, GAPS, TABLE, TARGETS, WEIGHT, N, X, Y, array, frame
+from rows import CLASSES, GAPS, TABLE, WEIGHT, N, X, Y, array, frame
 from test_kept_rows import Heard
 
 from polyleaf import PolyleafClassifier, PolyleafRegressor
