@@ -20,7 +20,13 @@ class StepReader {
   template <class Add>
   void next(const Step& step, Add&& add) {
     if (from_.histogram != nullptr) return add(from_.histogram + step.slot * width_);
-    for (; row_ < step.rows_end; ++row_) add(from_.payload + from_.order[row_] * width_);
+    each_row(step, add);
+  }
+  // Whether steps are made of rows, and then: calls add(vector) for each row up to the end of a step.
+  bool reads_rows() const { return from_.histogram == nullptr; }
+  template <class Add>
+  void each_row(const Step& last, Add&& add) {
+    for (; row_ < last.rows_end; ++row_) add(from_.payload + from_.order[row_] * width_);
   }
   template <class Add>
   void missing(Add&& add) const {

@@ -113,11 +113,8 @@ class ExcessSum {
       next(t_.steps[first], prefix_);
       range.begin(prefix_);
       bool with_missing = t_.steps[first].left_allowed;
-      for (std::size_t s = first + 1; s < end; ++s) {
-        next(t_.steps[s], range.last);
-        range.take();
-        with_missing |= t_.steps[s].left_allowed;
-      }
+      for (std::size_t s = first + 1; s < end; ++s) with_missing |= t_.steps[s].left_allowed;
+      take_steps(first + 1, end, range);
       prefix_ = range.last;
       add(2 * first, 2 * (end - 1), range);
       if (!with_missing) continue;
@@ -129,6 +126,18 @@ class ExcessSum {
  private:
   void next(const Step& step, Sums& sums) {
     reader_.next(step, [&](const std::int32_t* channels) { sums.add(channels, hessian_channel_); });
+  }
+
+  // Where steps are rows, those of one step are taken one by one, too: that bounds no less, and there are no short
+  // loops whose ends no processor foresees.
+  void take_steps(std::size_t first, std::size_t end, StepRange<V, Shared>& range) {
+    if (first == end) return;
+    const auto take = [&](const std::int32_t* channels) {
+      range.last.add(channels, hessian_channel_);
+      range.take();
+    };
+    if (reader_.reads_rows()) return reader_.each_row(t_.steps[end - 1], take);
+    for (std::size_t s = first; s < end; ++s) reader_.next(t_.steps[s], take);
   }
 
   Inverse inverse(std::size_t left, std::size_t right) const {

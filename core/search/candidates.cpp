@@ -92,13 +92,14 @@ void Candidates::list_rows(const FeatureTile& tile, const NodeRows& rows) {
       const Counts missing{rows_.n_rows() - n_values, rows_.weight(n_values, rows_.n_rows())};
       missing_seen_[position] = missing.count > 0 ? 1 : 0;
       make_room(rows_.n_groups());
-      Counts left;
       std::uint32_t begin = 0;
-      for (std::size_t group = 0; group < rows_.n_groups(); ++group) {
+      Counts left;
+      const std::size_t n_groups = rows_.n_groups();
+      for (std::size_t group = 0; group < n_groups; ++group) {
         const std::uint32_t end = rows_.end(group);
-        left.count += end - begin;
-        left.weight += rows_.weight(begin, end);
+        left.count = end;
         if (!goes_on(left)) break;
+        if (weighed_) left.weight += rows_.weight(begin, end);
         add(tile.slot_begin[position] + rows_.bin(group), end, left, missing);
         begin = end;
       }

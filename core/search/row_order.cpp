@@ -8,7 +8,6 @@ namespace {
 constexpr std::size_t kBits = 64;
 
 }  // namespace
-
 void RowOrder::start(const PayloadLayout& layout, const FeatureTile& tile, const NodeRows& rows, std::int64_t least) {
   tile_ = &tile;
   rows_ = &rows;
@@ -53,44 +52,89 @@ void RowOrder::read_cells(std::int64_t least, std::size_t n_sorted) {
     });
 }
 
-// By counting the rows of each group.
+// Calls body with what reads the code of the i-th row.
+template <class Body>
+void RowOrder::with_codes(std::size_t position, Body&& body) const {
+  if (!tile_->keeps_codes) {
+    const std::uint32_t* codes = cell_codes_.data() + part(position);
+    return body([=](std::size_t i) { return codes[i]; });
+  }
+  const std::size_t step = tile_->n_features();
+  const NodeRows& rows = *rows_;
+  if (tile_->wide) {
+    const auto* codes = reinterpret_cast<const std::uint16_t*>(tile_->codes.data()) + position;
+    return body([=, &rows](std::size_t i) { return std::uint32_t{codes[rows.row(i) * step]}; });
+  }
+  const std::uint8_t* codes = tile_->codes.data() + position;
+  body([=, &rows](std::size_t i) { return std::uint32_t{codes[rows.row(i) * step]}; });
+}
+
+// By counting the rows of each bin.
 void RowOrder::sort(std::size_t position) {
   const std::size_t n_rows = rows_->size();
   const std::size_t n_bins = tile_->slot_begin[position + 1] - tile_->slot_begin[position];
   const std::size_t n_value_bins = tile_->value_end[position] - tile_->slot_begin[position];
-  occupied_.assign((n_bins + kBits - 1) / kBits, 0);
-  codes_.resize(n_rows);
-  for (std::size_t i = 0; i < n_rows; ++i) {
-    const std::uint32_t code =
-        tile_->keeps_codes ? tile_->code(rows_->row(i), position) : cell_codes_[part(position) + i];
-    codes_[i] = code;
-    occupied_[code / kBits] |= std::uint64_t{1} << code % kBits;
-  }
-  if (group_of_bin_.size() < n_bins) {
-    group_of_bin_.resize(n_bins);
+  if (codes_.size() < n_rows) codes_.resize(n_rows);
+  if (count_.size() < n_bins) {
+    count_.assign(n_bins, 0);
     bin_of_group_.resize(n_bins);
+    group_end_.resize(n_bins);
   }
-  std::uint32_t n_found = 0;
-  for (std::size_t word = 0; word < occupied_.size(); ++word) {
-    for (std::uint64_t bits = occupied_[word]; bits != 0; bits &= bits - 1) {
-      const auto bin = static_cast<std::uint32_t>(word * kBits + static_cast<std::size_t>(__builtin_ctzll(bits)));
-      group_of_bin_[bin] = n_found;
-      bin_of_group_[n_found++] = bin;
-    }
-  }
-  group_end_.assign(n_found + 1, 0);
-  for (std::uint32_t& code : codes_) {
-    code = group_of_bin_[code];
-    ++group_end_[code + 1];
-  }
-  for (std::size_t g = 0; g < n_found; ++g) group_end_[g + 1] += group_end_[g];
+  count_codes(position, n_bins);
+  find_groups(n_bins);
+  const std::uint32_t* codes = codes_.data();
+  std::uint32_t* count = count_.data();
   std::uint32_t* order = order_.data() + part(position);
-  for (std::size_t i = 0; i < n_rows; ++i) order[group_end_[codes_[i]]++] = rows_->place(i);
+  for (std::size_t i = 0; i < n_rows; ++i) order[count[codes[i]]++] = rows_->place(i);
+  std::fill_n(count, n_groups_ > 0 ? bin_of_group_[n_groups_ - 1] + 1 : 0, 0);
   sorted_ = position;
-  n_groups_ = n_found;
-  if (n_found > 0 && bin_of_group_[n_found - 1] >= n_value_bins) --n_groups_;  // the rows that miss the feature
+  if (n_groups_ > 0 && bin_of_group_[n_groups_ - 1] >= n_value_bins) --n_groups_;  // the rows that miss the feature
   const std::uint32_t n_values = n_groups_ == 0 ? 0 : group_end_[n_groups_ - 1];
   n_missing_[position] = static_cast<std::uint32_t>(n_rows) - n_values;
+}
+
+// Where bins are fewer than rows, all of them are looked at later; else those that hold rows are marked.
+void RowOrder::count_codes(std::size_t position, std::size_t n_bins) {
+  const std::size_t n_rows = rows_->size();
+  std::uint32_t *codes = codes_.data(), *count = count_.data();
+  if (n_bins <= n_rows)
+    return with_codes(position, [=](auto&& code_of) {
+      for (std::size_t i = 0; i < n_rows; ++i) ++count[codes[i] = code_of(i)];
+    });
+  occupied_.assign((n_bins + kBits - 1) / kBits, 0);
+  std::uint64_t* occupied = occupied_.data();
+  with_codes(position, [=](auto&& code_of) {
+    for (std::size_t i = 0; i < n_rows; ++i) {
+      const std::uint32_t code = code_of(i);
+      codes[i] = code;
+      ++count[code];
+      occupied[code / kBits] |= std::uint64_t{1} << code % kBits;
+    }
+  });
+}
+
+// The bins that hold rows, and where those begin, in the place of how many they are.
+void RowOrder::find_groups(std::size_t n_bins) {
+  const std::size_t n_rows = rows_->size();
+  std::uint32_t *count = count_.data(), *bins = bin_of_group_.data(), *ends = group_end_.data();
+  std::uint32_t begin = 0;
+  std::size_t n_groups = 0;
+  const auto look_at = [&](std::uint32_t bin) {  // without branches on the data
+    const std::uint32_t n_here = count[bin];
+    count[bin] = begin;
+    begin += n_here;
+    bins[n_groups] = bin;
+    ends[n_groups] = begin;
+    n_groups += n_here > 0 ? 1 : 0;
+  };
+  if (n_bins <= n_rows) {
+    for (std::uint32_t bin = 0; begin < n_rows; ++bin) look_at(bin);
+  } else {
+    for (std::size_t word = 0; word < occupied_.size(); ++word)
+      for (std::uint64_t bits = occupied_[word]; bits != 0; bits &= bits - 1)
+        look_at(static_cast<std::uint32_t>(word * kBits + static_cast<std::size_t>(__builtin_ctzll(bits))));
+  }
+  n_groups_ = n_groups;
 }
 
 std::int64_t RowOrder::weight(std::uint32_t begin, std::uint32_t end) const {

@@ -19,7 +19,7 @@
 namespace polyleaf {
 
 // Up to so many rows for each bin of a feature, listing candidates by rows is the faster way.
-constexpr double kFewRowsPerBin = 2.0;
+constexpr double kFewRowsPerBin = 3.0;
 
 class RowOrder {
  public:
@@ -48,6 +48,10 @@ class RowOrder {
   StepSums sums(std::size_t position, int output_tile) const;
 
  private:
+  template <class Body>
+  void with_codes(std::size_t position, Body&& body) const;
+  void count_codes(std::size_t position, std::size_t n_bins);
+  void find_groups(std::size_t n_bins);
   std::size_t count_cells(std::int64_t least);
   void read_cells(std::int64_t least, std::size_t n_sorted);
   // Where a feature begins in arrays of features x rows.
@@ -63,11 +67,11 @@ class RowOrder {
   std::vector<std::uint32_t> order_;      // features x rows: places among the vectors of the rows
   std::vector<std::uint32_t> n_missing_;  // per feature
   std::size_t n_groups_ = 0;
-  std::vector<std::uint64_t> occupied_;      // a bit per bin
-  std::vector<std::uint32_t> group_of_bin_;  // of those bins that hold rows
+  std::vector<std::uint32_t> count_;     // per bin: rows, then where the next of them belongs; else 0
+  std::vector<std::uint64_t> occupied_;  // a bit per bin
   std::vector<std::uint32_t> bin_of_group_;
   std::vector<std::uint32_t> group_end_;
-  std::vector<std::uint32_t> codes_;       // per row: its bin, then its group
+  std::vector<std::uint32_t> codes_;       // per row: its bin
   std::vector<std::uint32_t> cell_codes_;  // features x rows, of a tile that keeps no codes
   std::vector<std::uint32_t> part_;        // of such a tile: the number of a feature among those that are sorted
   std::vector<std::int32_t> n_listed_;     // per feature of such a tile: cells of the rows
