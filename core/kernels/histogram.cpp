@@ -213,6 +213,34 @@ void add_cells(const RowsToAdd& r, const TileCells& t) {
                [&](auto type) { add_rows_of_cells<typename decltype(type)::type>(r, t); });
 }
 
+void fetch_payload(const SortedChunk& c) {
+  constexpr std::size_t kLineChannels = 64 / sizeof(std::int32_t);
+  const auto width = static_cast<std::size_t>(c.payload.width);
+  for (std::size_t i = 0; i < c.n_rows; ++i)
+    for (std::size_t channel = 0; channel < width; channel += kLineChannels)
+      __builtin_prefetch(c.payload.data + c.rows[i] * width + channel, 0, 2);
+}
+
+template <class Vector>
+void add_sorted_rows(const SortedChunk& c) {
+  constexpr std::size_t kStride = Vector::kStride;
+  const std::int32_t* payload = c.payload.data;
+  const std::uint32_t* order = c.order;
+  std::size_t i = 0;
+  for (std::size_t bin = 0; bin < c.n_bins; ++bin) {
+    const std::size_t end = c.ends[bin];
+    if (i == end) continue;
+    std::int32_t* to = c.histogram + bin * kStride;
+    Vector sum(to);
+    for (; i < end; ++i) sum.add(Vector(payload + order[i] * kStride));
+    sum.store(to);
+  }
+}
+
+void add_sorted(const SortedChunk& c) {
+  with_rows(c.payload.width, [&](auto type) { add_sorted_rows<typename decltype(type)::type>(c); });
+}
+
 // Feature by feature, the last one first: its bins are summed over the combinations of the features before, and these
 // over its bins, which leaves a combination without it.
 template <class Vector>
@@ -306,8 +334,9 @@ void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::siz
 }  // namespace
 
 extern const HistogramKernels kHistogramKernels;
-const HistogramKernels kHistogramKernels = {quantize, add_codes, add_cells, sum_payload,   sum_combinations,
-                                            unpack,   add,       subtract,  subtract_from, rest_of_bins};
+const HistogramKernels kHistogramKernels = {quantize,   add_codes,   add_cells,        fetch_payload,
+                                            add_sorted, sum_payload, sum_combinations, unpack,
+                                            add,        subtract,    subtract_from,    rest_of_bins};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

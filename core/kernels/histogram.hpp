@@ -62,6 +62,17 @@ struct TileCodes {
   std::size_t n_positions;
 };
 
+// Rows in the order of their bins of one feature (search/sorted_rows.hpp).
+struct SortedChunk {
+  PayloadRows payload;
+  const std::uint32_t* rows;  // in any order
+  std::size_t n_rows;
+  const std::uint32_t* order;  // bin after bin
+  const std::uint16_t* ends;   // where the rows of each bin end
+  std::size_t n_bins;
+  std::int32_t* histogram;  // of the feature
+};
+
 // The cells of a tile that are visited (table/visited_cells.hpp), as slots.
 struct TileCells {
   const std::uint32_t* row_begin;
@@ -96,6 +107,9 @@ struct HistogramKernels {
   void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
   void (*add_codes)(const RowsToAdd& rows, const TileCodes& codes);
   void (*add_cells)(const RowsToAdd& rows, const TileCells& cells);
+  // Fetches the vectors of a chunk's rows into the cache, and adds them to the bins of one feature. Not packed.
+  void (*fetch_payload)(const SortedChunk& chunk);
+  void (*add_sorted)(const SortedChunk& chunk);
   // Adds the vectors of the rows to out.
   void (*sum_payload)(const PayloadRows& payload, const std::uint32_t* rows, std::size_t n_rows, std::int32_t* out);
   void (*sum_combinations)(const CombinationTile& tile);

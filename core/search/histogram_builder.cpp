@@ -98,8 +98,15 @@ std::vector<std::int32_t> HistogramBuilder::sum_rows(const Node& node, const Tea
   return {sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
-void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& range, Scratch& scratch,
-                             std::int32_t* histogram) const {
+bool HistogramBuilder::sort(std::size_t at, const RowRange& range, SortedRows& sorted) const {
+  const FeatureTile& tile = matrix_.tiles[at];
+  if (choose(at, range.size()) != Visit::kCodes || !SortedRows::pays(tile, payload_.layout, range.size())) return false;
+  sorted.take(tile, all_features_ ? nullptr : &positions_[at], rows_.data() + range.begin, range.size());
+  return true;
+}
+
+void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& range, const SortedRows* sorted,
+                             Scratch& scratch, std::int32_t* histogram) const {
   const FeatureTile& tile = matrix_.tiles[at];
   const PayloadLayout& layout = payload_.layout;
   std::int32_t* sums = layout.packed ? scratch.packed.data() : histogram;
@@ -115,7 +122,7 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& ra
                                           tile.slot_begin.data(), sums});
   } else if (visit == Visit::kCodes && !layout.packed) {
     each_used(at, [&](std::size_t first, std::size_t count) { std::fill_n(histogram + first, count, 0); });
-    add_codes(at, rows);
+    sorted != nullptr ? sorted->add_to(histogram, rows.payload) : add_codes(at, rows);
   } else {
     std::fill_n(sums, tile.n_slots() * layout.row_size(), 0);
     visit == Visit::kCells ? histogram_kernels().add_cells(rows, tile.cells.view()) : add_codes(at, rows);

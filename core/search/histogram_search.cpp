@@ -214,7 +214,8 @@ void HistogramSearch::build_piece(std::size_t piece, int thread, Evaluation& eva
   if (!builder_.uses(at)) return;
   const Node& node = *evaluation.nodes.built;
   const RowRange range{node.begin + node.n_here() * part / n_parts, node.begin + node.n_here() * (part + 1) / n_parts};
-  builder_.build(at, output_tile, range, of(thread).build, pool_.at(evaluation.part_slots[part], at, output_tile));
+  builder_.build(at, output_tile, range, nullptr, of(thread).build,
+                 pool_.at(evaluation.part_slots[part], at, output_tile));
   if (--evaluation.n_missing[at] == 0) evaluate_tile(at, thread, evaluation);
 }
 
@@ -245,13 +246,15 @@ void HistogramSearch::evaluate_tile(std::size_t at, int thread, Evaluation& eval
   if (few_cells) rows.take(terms_.payload, rows_.data() + nodes.built->begin, nodes.built->n_here());
   const bool by_rows = slot < 0 && search_built && few_cells && has_few_to_sort(at, nodes.built->n_here());
   const bool has_histogram = !by_rows && (!few_cells || slot >= 0 || search_built);
+  SortedRows& sorted = of(thread).sorted;
+  const bool is_sorted = has_histogram && !is_there && builder_.sort(at, rows_of(*nodes.built), sorted);
   forget_sides(tile, evaluation, few_cells ? &rows : nullptr);
   for (int t = 0; t < layout.n_tiles; ++t) {
     std::int32_t* histogram = first + static_cast<std::size_t>(t) * stride;
     if (is_there)
       add_up(at, t, evaluation);
     else if (has_histogram)
-      builder_.build(at, t, rows_of(*nodes.built), of(thread).build, histogram);
+      builder_.build(at, t, rows_of(*nodes.built), is_sorted ? &sorted : nullptr, of(thread).build, histogram);
     if (has_histogram) builder_.complete(at, t, *nodes.built, histogram);
     if (has_histogram && search_built) built.add(tile, t, histogram);
     if (nodes.derived == nullptr) continue;

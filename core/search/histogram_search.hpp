@@ -12,6 +12,7 @@
 #include "search/histogram_pool.hpp"
 #include "search/node_searches.hpp"
 #include "search/output_terms.hpp"
+#include "search/sorted_rows.hpp"
 #include "table/binned_matrix.hpp"
 
 namespace polyleaf {
@@ -21,6 +22,7 @@ struct HistogramMemory {
   struct OfThread {
     Buffer<std::int32_t> histogram;
     HistogramBuilder::Scratch build;
+    SortedRows sorted;
     NodeRows rows;
     NodeSearches::Found found;
   };
