@@ -92,19 +92,36 @@ void Candidates::list_rows(const FeatureTile& tile, const NodeRows& rows) {
       const Counts missing{rows_.n_rows() - n_values, rows_.weight(n_values, rows_.n_rows())};
       missing_seen_[position] = missing.count > 0 ? 1 : 0;
       make_room(rows_.n_groups());
-      std::uint32_t begin = 0;
-      Counts left;
-      const std::size_t n_groups = rows_.n_groups();
-      for (std::size_t group = 0; group < n_groups; ++group) {
-        const std::uint32_t end = rows_.end(group);
-        left.count = end;
-        if (!goes_on(left)) break;
-        if (weighed_) left.weight += rows_.weight(begin, end);
-        add(tile.slot_begin[position] + rows_.bin(group), end, left, missing);
-        begin = end;
-      }
+      weighed_ ? list_weighed_groups(tile.slot_begin[position], missing)
+               : list_groups(tile.slot_begin[position], missing.count);
     }
     step_begin_.push_back(n_steps_);
+  }
+}
+
+// Of the feature sorted last.
+void Candidates::list_groups(std::uint32_t first_slot, std::int64_t n_missing) {
+  const std::int64_t least = terms_.rules.min_samples_leaf, n = n_;
+  const std::size_t n_groups = rows_.n_groups();
+  Step* steps = steps_.data() + n_steps_;
+  std::size_t group = 0;
+  for (; group < n_groups; ++group) {
+    const std::uint32_t end = rows_.end(group);
+    if (n - end < least) break;
+    steps[group] = {first_slot + rows_.bin(group), end, end >= least,
+                    n_missing > 0 && large_enough(end + n_missing, n, least)};
+  }
+  n_steps_ += group;
+}
+
+void Candidates::list_weighed_groups(std::uint32_t first_slot, const Counts& missing) {
+  Counts left;
+  for (std::size_t group = 0; group < rows_.n_groups(); ++group) {
+    const auto begin = static_cast<std::uint32_t>(left.count);
+    left.count = rows_.end(group);
+    if (!goes_on(left)) break;
+    left.weight += rows_.weight(begin, rows_.end(group));
+    add(first_slot + rows_.bin(group), rows_.end(group), left, missing);
   }
 }
 

@@ -58,6 +58,8 @@ class Candidates {
   // Whether some of the bins so far, or of those that follow, may be the last to the left.
   bool goes_on(const Counts& left) const { return n_ - left.count >= terms_.rules.min_samples_leaf; }
   void make_room(std::size_t n_steps);
+  void list_groups(std::uint32_t first_slot, std::int64_t n_missing);
+  void list_weighed_groups(std::uint32_t first_slot, const Counts& missing);
   void add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing);
   bool weigh(std::size_t at, double left_weight);
 
