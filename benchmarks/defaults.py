@@ -174,7 +174,7 @@ def time_table(sets: list[str], seconds: dict[tuple[str, str], float], systems: 
 
 def main() -> None:
     options = parse_arguments()
-    run = describe_run(["lightgbm", "xgboost", "catboost", "scikit-learn"])
+    run = describe_run(["lightgbm", "xgboost", "xgboost-cpu", "catboost", "scikit-learn"])
     missing = [name for name in options.systems if importlib.util.find_spec(module_of(name)) is None]
     options.systems = [name for name in options.systems if name not in missing]
     store = options.out.with_suffix(".jsonl") if options.out else Path("defaults.jsonl")
