@@ -6,6 +6,9 @@
 //
 // and to just that where k terms lie above it. The terms above the threshold, up to k of them, are a bound from below.
 // What lies above a threshold is a sum over outputs: it is taken tile by tile, like a dense score.
+//
+// Where each side holds outputs of its own, its threshold is in proportion to its share of the node: of a feature that
+// tells nothing apart, the terms of a side are that share of the node's.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +32,14 @@ struct ExcessTile {
   const double* inverse_left;  // as in ScanTile (kernels/score.hpp)
   const double* inverse_right;
   bool restricted;
-  bool together;       // no less than that of any of kStepsTogether steps, as that of the first
-  float threshold[2];  // of the left side and of the right one
-  float* excess;       // 2 per step, added to
+  bool together;            // no less than that of any of kStepsTogether steps, as that of the first
+  float threshold[2];       // of the left side and of the right one
+  const float* left_share;  // 2 per step: thresholds are such shares of these; null: they are the same for all
+  float* excess;            // 2 per step, added to
 };
 
 // Work space for candidates of so many tiles of outputs, in int32.
-constexpr std::size_t top_bound_room(std::size_t n_tiles) { return 192 * n_tiles; }
+constexpr std::size_t top_bound_room(std::size_t n_tiles) { return (192 + 64 * kStepsTogether) * n_tiles; }
 
 // The listed candidates of one feature, in all tiles of outputs.
 struct TopBoundTile {
@@ -46,13 +50,15 @@ struct TopBoundTile {
   std::size_t n_steps;
   const double* inverse_left;
   const double* inverse_right;
+  const float* left_share;  // 2 per step
   int k;
   bool restricted;
   float error;              // of bounds, relative to them
   float smallest;           // below, bounds are not to be relied on
   float bar;                // what some candidate of the node is known to reach; raised
-  float threshold[2];       // where to begin; left where it ended
-  float best_threshold[2];  // of the candidate that raised the bar
+  float threshold[2];       // where to begin; left where it ended. Unless restricted, of a side that is the whole node
+  float best_threshold[2];  // of the candidate that raised the bar; likewise
+  float best_share = 0.5f;  // its left share
   std::int32_t* room;       // top_bound_room
   float* bound;             // 2 per step: from above; lowered
 };

@@ -1,8 +1,16 @@
 #include "search/candidates.hpp"
 
+#include <algorithm>
+
 #include "rules/acceptance.hpp"
 
 namespace polyleaf {
+namespace {
+
+constexpr float kLeastShare = 1e-6f;
+
+}  // namespace
+
 const std::int32_t* missing_bin(const FeatureTile& tile, std::size_t position, const std::int32_t* histogram,
                                 int width) {
   if (!tile.has_missing(position)) return nullptr;
@@ -13,6 +21,7 @@ void Candidates::clear(const SearchedNode& node, const FeatureTile& tile) {
   node_ = node;
   n_ = terms_.count(node.totals);
   total_ = node.totals[terms_.layout().weight_channel()] * terms_.payload.hessian_unit[0];
+  of_whole_ = 1.0f / static_cast<float>(std::max(node.totals[terms_.layout().weight_channel()], 1));
   n_steps_ = 0;
   step_begin_.assign(1, 0);
   missing_seen_.assign(tile.n_features(), 0);
@@ -23,6 +32,7 @@ void Candidates::make_room(std::size_t n_steps) {
   const std::size_t size = n_steps_ + n_steps;
   if (steps_.size() >= size) return;
   steps_.resize(2 * size);
+  if (with_shares_) left_share_.resize(4 * size);
   if (!weighed_) return;
   inverse_left_.resize(4 * size);
   inverse_right_.resize(4 * size);
@@ -40,7 +50,15 @@ void Candidates::add(std::uint32_t slot, std::uint32_t rows_end, const Counts& l
     if (missing.count > 0)
       step.left_allowed &= weigh(2 * at + 1, static_cast<double>(left.weight + missing.weight) * unit);
   }
+  if (with_shares_) {
+    left_share_[2 * at] = share(left.weight);
+    left_share_[2 * at + 1] = share(left.weight + missing.weight);
+  }
   steps_[at] = step;
+}
+
+float Candidates::share(std::int64_t left_weight) const {
+  return std::clamp(static_cast<float>(left_weight) * of_whole_, kLeastShare, 1.0f - kLeastShare);
 }
 
 // Whether both sides weigh enough, of a Hessian that all outputs share.
@@ -92,8 +110,8 @@ void Candidates::list_rows(const FeatureTile& tile, const NodeRows& rows) {
       const Counts missing{rows_.n_rows() - n_values, rows_.weight(n_values, rows_.n_rows())};
       missing_seen_[position] = missing.count > 0 ? 1 : 0;
       make_room(rows_.n_groups());
-      weighed_ ? list_weighed_groups(tile.slot_begin[position], missing)
-               : list_groups(tile.slot_begin[position], missing.count);
+      weighed_ || with_shares_ ? list_weighed_groups(tile.slot_begin[position], missing)
+                               : list_groups(tile.slot_begin[position], missing.count);
     }
     step_begin_.push_back(n_steps_);
   }

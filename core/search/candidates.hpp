@@ -19,8 +19,10 @@ namespace polyleaf {
 
 class Candidates {
  public:
-  // `weighed`: a candidate's sides are looked at when it is listed, where all outputs share one Hessian.
-  Candidates(const OutputTerms& terms, bool weighed) : terms_(terms), weighed_(weighed && !terms.diagonal()) {}
+  // `weighed`: a candidate's sides are looked at when it is listed, where all outputs share one Hessian. `with_shares`:
+  // the shares of the sides are wanted.
+  Candidates(const OutputTerms& terms, bool weighed, bool with_shares = false)
+      : terms_(terms), weighed_(weighed && !terms.diagonal()), with_shares_(with_shares) {}
 
   // Begins the list of a node in a tile.
   void clear(const SearchedNode& node, const FeatureTile& tile);
@@ -48,6 +50,8 @@ class Candidates {
   // weighed; else null.
   const double* inverse_left(std::size_t step) const { return weighed_ ? inverse_left_.data() + 2 * step : nullptr; }
   const double* inverse_right(std::size_t step) const { return weighed_ ? inverse_right_.data() + 2 * step : nullptr; }
+  // What part of the node's weight is on the left side of each candidate, off 0 and 1.
+  const float* left_share(std::size_t step) const { return left_share_.data() + 2 * step; }
 
  private:
   struct Counts {  // of the count and the weight channel
@@ -62,15 +66,19 @@ class Candidates {
   void list_weighed_groups(std::uint32_t first_slot, const Counts& missing);
   void add(std::uint32_t slot, std::uint32_t rows_end, const Counts& left, const Counts& missing);
   bool weigh(std::size_t at, double left_weight);
+  float share(std::int64_t left_weight) const;
 
   const OutputTerms& terms_;
   const bool weighed_;
+  const bool with_shares_;
   SearchedNode node_;
-  std::int64_t n_ = 0;  // rows of the node
-  double total_ = 0.0;  // their weight
+  std::int64_t n_ = 0;     // rows of the node
+  double total_ = 0.0;     // their weight
+  float of_whole_ = 0.0f;  // 1 / their weight, in units of the weight channel
   std::size_t n_steps_ = 0;
   std::vector<Step> steps_;  // of these the first n_steps; so with the numbers per step
   std::vector<double> inverse_left_, inverse_right_;
+  std::vector<float> left_share_;
   std::vector<std::size_t> step_begin_;
   std::vector<std::uint8_t> missing_seen_;  // per feature: the node has missing values of it
   RowOrder rows_;

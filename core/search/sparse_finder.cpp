@@ -1,6 +1,7 @@
 #include "search/sparse_finder.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "search/top_k.hpp"
 #include "search/two_sided.hpp"
@@ -8,7 +9,10 @@
 namespace polyleaf {
 
 SparseFinder::SparseFinder(const OutputTerms& terms, const EstimateTerms& estimates, const JointScore& joint)
-    : terms_(terms), estimates_(estimates), joint_(joint), candidates_(terms, true) {
+    : terms_(terms),
+      estimates_(estimates),
+      joint_(joint),
+      candidates_(terms, true, !joint.sparse_leaves()->restricted) {
   const auto n_tiles = static_cast<std::size_t>(terms.layout().n_tiles);
   sums_.resize(n_tiles);
   float_terms_.resize(n_tiles);
@@ -40,8 +44,8 @@ void SparseFinder::begin_thresholds() {
   terms_.side_terms(node_.totals, node_.totals, scratch_.left, scratch_.right);
   const double kth = kth_largest(scratch_.left, n, static_cast<std::size_t>(job_.k), scratch_.other);
   for (std::size_t side = 0; side < 2; ++side) {
-    if (kth_ > 0) share_[side] = std::clamp(job_.best_threshold[side] / kth_, 0.125f, 4.0f);
-    job_.best_threshold[side] = share_[side] * static_cast<float>(kth / estimates_.scale());
+    if (kth_ > 0) ratio_[side] = std::clamp(job_.best_threshold[side] / kth_, 0.125f, 4.0f);
+    job_.best_threshold[side] = ratio_[side] * static_cast<float>(kth / estimates_.scale());
   }
   kth_ = static_cast<float>(kth / estimates_.scale());
 }
@@ -50,9 +54,17 @@ void SparseFinder::clear(const FeatureTile& tile) {
   candidates_.clear(node_, tile);
   highest_.assign(tile.n_features(), 0.0f);
   if (bound_.size() < 2 * tile.n_slots()) bound_.resize(2 * tile.n_slots());
-  // Those of the best so far suit most of the others.
-  for (std::size_t side = 0; side < 2; ++side) threshold_[side] = job_.threshold[side] = job_.best_threshold[side];
+  // Those of the best so far suit most of the others. One-sided outputs have one bound for all candidates, which needs
+  // thresholds that are the same for all.
+  by_share_ = !job_.restricted && node_.two_sided == nullptr;
+  const bool scaled = !job_.restricted && !by_share_;
+  for (std::size_t side = 0; side < 2; ++side) {
+    const float share = side == 0 ? job_.best_share : 1.0f - job_.best_share;
+    job_.threshold[side] = job_.best_threshold[side];
+    threshold_[side] = scaled ? share * job_.best_threshold[side] : job_.best_threshold[side];
+  }
   together_ = trial_.worthwhile();
+  alone_ = !together_ && job_.n_tiles == 1;
   excess_of_others_ = 0.0f;
 }
 
@@ -67,6 +79,7 @@ void SparseFinder::add_excess(const FloatTerms& terms, std::size_t position, con
   ExcessTile job = excess_of(candidates_, position, terms, sums, bound_.data());
   job.restricted = job_.restricted;
   job.together = together_;
+  job.left_share = by_share_ ? candidates_.left_share(candidates_.begin(position)) : nullptr;
   job.threshold[0] = threshold_[0];
   job.threshold[1] = threshold_[1];
   top_bound_kernels().excess(job);
@@ -79,8 +92,11 @@ void SparseFinder::add(const FeatureTile& tile, int output_tile, const std::int3
       candidates_.list_bins(tile, histogram);
       clear_bounds(position);
     }
-    add_excess(float_terms_[static_cast<std::size_t>(output_tile)], position,
-               candidates_.sums(tile, position, output_tile, histogram));
+    if (alone_)
+      settle_alone(tile, position, {histogram, 0});
+    else
+      add_excess(float_terms_[static_cast<std::size_t>(output_tile)], position,
+                 candidates_.sums(tile, position, output_tile, histogram));
   }
 }
 
@@ -95,7 +111,9 @@ FoundSplit SparseFinder::search_rows(const FeatureTile& tile, const NodeRows& ro
         two_sided->excess_of_others(job_.restricted ? threshold_[0] : std::min(threshold_[0], threshold_[1]));
   for (std::size_t position = 0; position < tile.n_features(); ++position) {
     clear_bounds(position);
-    if (two_sided != nullptr) {
+    if (alone_) {
+      settle_alone(tile, position, {});
+    } else if (two_sided != nullptr) {
       for (int t = 0; t < two_sided->n_tiles(); ++t)
         add_excess(two_sided->tile(t), position, two_sided->sums(candidates_.sums(tile, position, t, nullptr), t));
     } else {
@@ -106,31 +124,35 @@ FoundSplit SparseFinder::search_rows(const FeatureTile& tile, const NodeRows& ro
   return best(tile, {});
 }
 
+float SparseFinder::base(std::size_t first, std::size_t last) const {
+  const auto k = static_cast<float>(job_.k);
+  if (job_.restricted) return k * threshold_[0] + excess_of_others_;
+  if (!by_share_) return k * (threshold_[0] + threshold_[1]) + excess_of_others_;
+  const float* shares = candidates_.left_share(0);
+  const float share = 0.5f * (shares[first] + shares[last]);
+  return k * (threshold_[0] * share + threshold_[1] * (1.0f - share));
+}
+
 // From what lies above the thresholds to bounds, of each candidate.
 void SparseFinder::finish_bounds(std::size_t position) {
-  const float base =
-      static_cast<float>(job_.k) * (threshold_[0] + (job_.restricted ? 0.0f : threshold_[1])) + excess_of_others_;
-  const std::size_t first = candidates_.begin(position), end = candidates_.end(position);
+  const std::size_t end = candidates_.end(position), n_together = together_ ? kStepsTogether : 1;
   float highest = 0.0f;
-  for (std::size_t s = first; s < end; ++s) {
-    const std::size_t from = together_ ? s - (s - first) % kStepsTogether : s;
-    for (std::size_t side = 0; side < 2; ++side) {
-      float& bound = bound_[2 * s + side];
-      bound = from == s ? base + bound : bound_[2 * from + side];
-      highest = std::max(highest, bound);
+  for (std::size_t from = candidates_.begin(position); from < end; from += n_together) {
+    const std::size_t last = std::min(from + n_together, end) - 1;
+    for (const bool missing_left : {false, true}) {
+      const std::size_t side = missing_left ? 1 : 0;
+      const float promised = base(2 * from + side, 2 * last + side) + bound_[2 * from + side];
+      for (std::size_t s = from; s <= last; ++s) {
+        bound_[2 * s + side] = is_allowed(2 * s + side) ? promised : 0.0f;
+        highest = std::max(highest, bound_[2 * s + side]);
+      }
     }
   }
   highest_[position] = highest;
 }
 
 FoundSplit SparseFinder::best(const FeatureTile& tile, const TileHistograms& histograms) {
-  for (std::size_t position = 0; position < tile.n_features(); ++position) finish_bounds(position);
-  // The bar is where the best of them can put it before the others are looked at.
-  const auto highest = static_cast<std::size_t>(std::max_element(highest_.begin(), highest_.end()) - highest_.begin());
-  settle(tile, highest, histograms);
-  std::size_t n_open = 0;
-  for (std::size_t position = 0; position < tile.n_features(); ++position)
-    if (position != highest) n_open += settle(tile, position, histograms);
+  const std::size_t n_open = alone_ ? 0 : settle_promising(tile, histograms);
   if (together_)
     trial_.took(n_open, candidates_.n_steps());
   else
@@ -142,6 +164,24 @@ FoundSplit SparseFinder::best(const FeatureTile& tile, const TileHistograms& his
     score_open(tile, position, found.best);
   }
   return found;
+}
+
+std::size_t SparseFinder::settle_promising(const FeatureTile& tile, const TileHistograms& histograms) {
+  for (std::size_t position = 0; position < tile.n_features(); ++position) finish_bounds(position);
+  // The bar is where the best of them can put it before the others are looked at.
+  const auto highest = static_cast<std::size_t>(std::max_element(highest_.begin(), highest_.end()) - highest_.begin());
+  settle(tile, highest, histograms);
+  std::size_t n_open = 0;
+  for (std::size_t position = 0; position < tile.n_features(); ++position)
+    if (position != highest) n_open += settle(tile, position, histograms);
+  return n_open;
+}
+
+void SparseFinder::settle_alone(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms) {
+  constexpr float kUnknown = std::numeric_limits<float>::max();
+  for (std::size_t at = 2 * candidates_.begin(position); at < 2 * candidates_.end(position); ++at)
+    if (is_allowed(at)) bound_[at] = highest_[position] = kUnknown;
+  settle(tile, position, histograms);
 }
 
 // Bounds below cannot be those of the best.
@@ -161,11 +201,17 @@ std::size_t SparseFinder::settle(const FeatureTile& tile, std::size_t position, 
   job_.n_steps = candidates_.end(position) - first;
   job_.inverse_left = candidates_.inverse_left(first);
   job_.inverse_right = candidates_.inverse_right(first);
+  job_.left_share = job_.restricted ? nullptr : candidates_.left_share(first);
   job_.bound = bound_.data() + 2 * first;
-  std::size_t n_open = 0;
-  for (std::size_t s = 0; s < job_.n_steps; ++s) n_open += job_.bound[2 * s] >= least() ? 1 : 0;
+  std::size_t n_open = 0, end = 0;
+  for (std::size_t s = 0; s < job_.n_steps; ++s) {
+    if (std::max(job_.bound[2 * s], job_.bound[2 * s + 1]) < least()) continue;
+    ++n_open;
+    end = s + 1;
+  }
+  job_.n_steps = end;  // none behind is the best
   top_bound_kernels().settle(job_);
-  highest_[position] = *std::max_element(job_.bound, job_.bound + 2 * job_.n_steps);
+  highest_[position] = *std::max_element(job_.bound, job_.bound + 2 * end);
   return n_open;
 }
 

@@ -36,8 +36,19 @@ class SparseFinder : public TileSearch {
   void begin_thresholds();
   void clear(const FeatureTile& tile);
   void clear_bounds(std::size_t position);
+  // A candidate that is not allowed has the bound 0.
+  bool is_allowed(std::size_t at) const {
+    const Step& step = candidates_.step(at / 2);
+    return at % 2 == 0 ? step.right_allowed : step.left_allowed;
+  }
+  // Makes the bounds of a feature's candidates close at once.
+  void settle_alone(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms);
   void add_excess(const FloatTerms& terms, std::size_t position, const StepSums& sums);
+  // Of a candidate, or of those from `first` to `last` together: what the thresholds themselves promise.
+  float base(std::size_t first, std::size_t last) const;
   void finish_bounds(std::size_t position);
+  // Makes bounds close, those of the most promising feature first; of about how many candidates.
+  std::size_t settle_promising(const FeatureTile& tile, const TileHistograms& histograms);
   float least() const;
   // The sums of a feature's steps in all tiles of outputs.
   void find_sums(const FeatureTile& tile, std::size_t position, const TileHistograms& histograms);
@@ -56,10 +67,12 @@ class SparseFinder : public TileSearch {
   TopBoundTile job_{};
   float threshold_[2] = {0.0f, 0.0f};  // of the tile of features at hand
   float excess_of_others_ = 0.0f;      // of one-sided outputs, where bounds are made of the others
+  bool by_share_ = false;              // thresholds are shares of these, as a candidate's sides are of the node
   bool together_ = false;              // steps of the tile at hand are bounded together
+  bool alone_ = false;                 // and outputs are all in one tile: nothing is gained by bounds before close ones
   Together trial_;                     // whether those of the next tile are
   float kth_ = 0.0f;                   // the k-th largest term of the node itself
-  float share_[2] = {1.0f, 1.0f};      // of the best candidate's thresholds in it
+  float ratio_[2] = {1.0f, 1.0f};      // of the best candidate's thresholds to it
   std::vector<float> highest_;         // per feature: of the bounds of its allowed candidates
   std::vector<float> bound_;           // 2 per step: missing right, missing left
   std::vector<StepSums> sums_;         // per tile of outputs
