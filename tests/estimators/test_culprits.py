@@ -108,7 +108,8 @@ def test_a_warning_is_one_sentence() -> None:
 
 def test_a_file_of_predictions_is_not_called_a_table_of_text(tmp_path: Path) -> None:
     model = regressor().fit(X, Y)
-    with pytest.raises(ValueError, match=r"o\.csv.*is a Parquet file; end its name in \.parquet"):
-        model.predict(X, out=tmp_path / "o.csv")
+    for name in ("o.csv", "o.csv.gz", "o.npz"):
+        with pytest.raises(ValueError, match=rf"{name}.*is a Parquet file; end its name in \.parquet"):
+            model.predict(X, out=tmp_path / name)
     assert list(tmp_path.iterdir()) == []
     model.predict(X, out=tmp_path / "without suffix")
