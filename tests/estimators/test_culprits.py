@@ -58,6 +58,11 @@ CULPRITS = {
         ValueError,
         "groups is a masked array with masked",
     ),
+    "groups by the name of a column": (
+        lambda: regressor(n_bags=2).fit(X, Y, groups="shop"),
+        ValueError,
+        "groups is 'shop'; it must hold the group of each row, not the name of a column",
+    ),
     "masked groups of fit": (
         lambda: regressor(early_stopping_rounds=1).fit(X, Y, groups=np.ma.masked_equal(GROUPS, 0)),
         ValueError,
@@ -96,6 +101,13 @@ def test_what_is_wrong_is_named(what: str) -> None:
     call, error, words = CULPRITS[what]
     with pytest.raises(error, match=words):
         call()
+
+
+def test_missing_groups_of_pandas_are_named() -> None:
+    pd = pytest.importorskip("pandas")
+    groups = pd.Series(["a", None, *["b"] * (N - 2)], dtype="string")  # whose NA is neither equal nor unequal
+    with pytest.raises(ValueError, match="groups has a missing value in row 1"):
+        regressor(n_bags=2).fit(X, Y, groups=groups)
 
 
 def test_a_warning_is_one_sentence() -> None:
