@@ -89,6 +89,16 @@ def test_errors_are_one_line_before_work(
     assert not Path("m.polyleaf").exists()
 
 
+def test_what_python_calls_otherwise_is_said_as_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(ROWS[["speed", "power"]], Path("table.csv"))
+    more = ["--target", "power", "--model", "m.polyleaf", "--param", "n_bags=2"]
+    assert main(["train", "table.csv", *more, "--valid-fraction", "0.2"]) == 1
+    assert "(On the command line: --valid or --valid-fraction.)" in capsys.readouterr().err
+
+
 def test_errors_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Errors) -> None:
     monkeypatch.chdir(tmp_path)
     write(ROWS, Path("table.csv"))

@@ -298,6 +298,8 @@ def test_groups_and_rows_that_are_too_few() -> None:
         PolyleafClassifier(n_estimators=3, n_bags=10).fit(X[:12], np.arange(12) % 6)
     with pytest.raises(ValueError, match="n_bags must be int >= 1"):
         regressor(n_bags=0).fit(X, Y)
+    with pytest.raises(ValueError, match=r"n_bags=2000000000 needs .*, but X and y have 600 different"):
+        regressor(n_bags=2 * 10**9).fit(X, Y)
     sparse = regressor(n_estimators=3).fit(scipy.sparse.csr_array(X), Y)
     assert np.array_equal(sparse.predict(NEW), regressor(n_estimators=3).fit(X, Y).predict(NEW))
 

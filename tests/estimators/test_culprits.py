@@ -58,6 +58,11 @@ CULPRITS = {
         ValueError,
         "groups is a masked array with masked",
     ),
+    "groups by the name of a column": (
+        lambda: regressor(n_bags=2).fit(X, Y, groups="shop"),
+        ValueError,
+        "groups is 'shop'; it must hold the group of each row, not the name of a column",
+    ),
     "masked groups of fit": (
         lambda: regressor(early_stopping_rounds=1).fit(X, Y, groups=np.ma.masked_equal(GROUPS, 0)),
         ValueError,
@@ -98,6 +103,13 @@ def test_what_is_wrong_is_named(what: str) -> None:
         call()
 
 
+def test_missing_groups_of_pandas_are_named() -> None:
+    pd = pytest.importorskip("pandas")
+    groups = pd.Series(["a", None, *["b"] * (N - 2)], dtype="string")  # whose NA is neither equal nor unequal
+    with pytest.raises(ValueError, match="groups has a missing value in row 1"):
+        regressor(n_bags=2).fit(X, Y, groups=groups)
+
+
 def test_a_warning_is_one_sentence() -> None:
     y = np.column_stack([np.zeros(20), np.full(20, np.nan)])
     y[3, 1] = 1.0
@@ -108,7 +120,8 @@ def test_a_warning_is_one_sentence() -> None:
 
 def test_a_file_of_predictions_is_not_called_a_table_of_text(tmp_path: Path) -> None:
     model = regressor().fit(X, Y)
-    with pytest.raises(ValueError, match=r"o\.csv.*is a Parquet file; end its name in \.parquet"):
-        model.predict(X, out=tmp_path / "o.csv")
+    for name in ("o.csv", "o.csv.gz", "o.npz"):
+        with pytest.raises(ValueError, match=rf"{name}.*is a Parquet file; end its name in \.parquet"):
+            model.predict(X, out=tmp_path / name)
     assert list(tmp_path.iterdir()) == []
     model.predict(X, out=tmp_path / "without suffix")

@@ -207,6 +207,10 @@ def test_rows_that_cannot_be_held_out() -> None:
         auto(early_stopping_rounds=5, validation_fraction=1e-5).fit(X[:FEW], Y[:FEW])
     with pytest.raises(ValueError, match="too few different rows of each class"):
         PolyleafClassifier(early_stopping_rounds=5).fit(X[:8], np.arange(8))
+    # Fractions of which memory could not hold the parts.
+    for fraction in (1e-12, 5e-324):
+        with pytest.raises(ValueError, match="too few different rows for validation_fraction"):
+            auto(early_stopping_rounds=5, validation_fraction=fraction).fit(X[:FEW], Y[:FEW])
     # A target that is known once.
     y = Y[:FEW].copy()
     y[1:, 1] = np.nan

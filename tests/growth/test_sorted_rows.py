@@ -71,8 +71,8 @@ def table(n: int, m: int, seed: int = 1) -> Any:
     return np.random.default_rng(seed).normal(size=(n, m)).astype(np.float32)
 
 
-# Bins of a feature: a few, as many as a chunk of rows is worth sorting by, and one more; rows: fewer than four
-# for each bin, some chunks and a bit.
+# Bins of a feature: a few, as many as a chunk of rows is worth sorting by, and one more; rows: fewer than
+# four for each bin, some chunks and a bit.
 @pytest.mark.parametrize("max_bins", [4, 33, 128, 129])
 @pytest.mark.parametrize("n_rows", [100, 600, 2048, 2049, 5000])
 def test_rows_and_bins(kernels: None, max_bins: int, n_rows: int) -> None:

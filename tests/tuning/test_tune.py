@@ -247,7 +247,8 @@ def test_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"y": None}, TypeError, "tune.. needs y"),
         ({"cv": 1}, ValueError, "cv must be at least 2 folds"),
         ({"groups": np.arange(3)}, ValueError, "groups has shape"),
-        ({"X": np.ones((9, 5)), "y": np.ones(9)}, ValueError, "no rows can be held out to measure"),
+        ({"X": np.ones((9, 5)), "y": np.ones(9)}, ValueError, "no rows can be held out to measure: X and y"),
+        ({"groups": np.zeros(len(X))}, ValueError, "no rows can be held out to measure: groups has too few"),
     ],
 )
 def test_bad_input(changed: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -15,6 +15,8 @@ from polyleaf.gpu.runtime import GpuError
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 # What says what is wrong with a file, a column or a machine; others are mistakes of the program.
 _TELLING = (OSError, ValueError, TypeError, ImportError, MemoryError, GpuError)
+# What errors call as Python does, and the options that say it.
+_OPTIONS = {"in categorical_features": "--categorical", "eval_set": "--valid or --valid-fraction"}
 
 
 class UsageError(Exception):
@@ -34,8 +36,9 @@ def naming(file: str) -> Iterator[None]:
         raise
     except _TELLING as error:
         words = _words_of(error).removeprefix("X: ")
-        if "in categorical_features" in words:
-            words += " (On the command line: --categorical.)"
+        for named, option in _OPTIONS.items():
+            if named in words:
+                words += f" (On the command line: {option}.)"
         is_said = f"{file}:" in words or repr(file) in words
         raise Failure(words if is_said else f"{file}: {words}") from error
 

@@ -68,7 +68,9 @@ class HeldOut:
     ) -> None:
         self._problem = problem
         self.matrix: BinnedMatrix = bin_data(problem.data, problem.settings)
-        n_parts = max(2, round(1 / fraction))
+        n_rows = problem.data.n_rows
+        # One part more than there are rows is as good as a million more: there are no rows for it.
+        n_parts = max(2, round(min(1 / fraction, n_rows + 1)))
         self._fraction, self._grouped = fraction, groups is not None
         self._by_class = problem.coding.kind in ("multiclass", "binary") and groups is None
         shares = self._shares(groups, n_parts)
@@ -77,7 +79,6 @@ class HeldOut:
             tests = [np.flatnonzero((low <= shares) & (shares < high)) for low, high in pairwise(edges)]
         else:
             tests = [np.flatnonzero(shares < fraction)]
-        n_rows = problem.data.n_rows
         self._tests: list[Indices] = [test for test in tests if 0 < row_count(test) < n_rows]
 
     @property

@@ -30,7 +30,8 @@ from polyleaf.files.written_file import checked_target, file_in_place_of
 Predict = Callable[[Any], Any]
 Path = str | os.PathLike[str]
 # Names that say that a file is something else than Parquet.
-_OTHER_FORMATS = frozenset((".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".feather", ".arrow", ".npy"))
+_OTHER_TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xls", ".xlsx", ".feather", ".arrow", ".orc")
+_OTHER_FORMATS = frozenset((*_OTHER_TABLES, ".npy", ".npz", ".pkl", ".gz", ".bz2", ".xz", ".zst", ".zip"))
 
 
 def predict_by_parts(

@@ -256,7 +256,7 @@ def _binned(problem: Problem, rows: _Rows) -> tuple[BinnedMatrix, list[tuple[Ind
     held_out = HeldOut(problem, numbers, float(problem.params["validation_fraction"]), in_turn=few)
     folds = held_out.folds()
     if not folds:
-        raise ValueError("no rows can be held out to measure: X and y have too few different rows; pass cv.")
+        raise ValueError(f"no rows can be held out to measure: {held_out.why_none}; pass cv.")
     return held_out.matrix, folds
 
 
