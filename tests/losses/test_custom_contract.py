@@ -60,7 +60,7 @@ def test_what_an_objective_gets(kind):
     [
         (lambda g: g[:-1], r"the gradient has shape \(59, 2\), expected \(60, 2\)"),
         (lambda g: g + 0j, "the gradient holds complex numbers"),
-        (lambda g: np.where(g == g[3, 1], np.nan, g), "the gradient of row 3, output 1 is .*nan"),
+        (lambda g: np.where(g == g[3, 1], np.nan, g), "the gradient of row 3, output 1 is nan;"),
         (lambda g: np.full(g.shape, "x"), "the gradient does not hold numbers"),
     ],
 )

@@ -76,7 +76,7 @@ class CustomLoss(Loss):
         if not np.isfinite(single).all():
             row, output = np.argwhere(~np.isfinite(single))[0]
             raise ValueError(
-                f"{name} of row {row}, output {output} is {array.reshape(shape)[row, output]!r}; expected a "
+                f"{name} of row {row}, output {output} is {array.reshape(shape)[row, output]}; expected a "
                 "finite number that float32 can hold"
             )
         return single
