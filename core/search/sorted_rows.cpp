@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/threads.hpp"
-
 namespace polyleaf {
 namespace {
 
