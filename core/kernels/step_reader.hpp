@@ -14,7 +14,9 @@ namespace {
 
 class StepReader {
  public:
-  explicit StepReader(const StepSums& from) : from_(from), width_(static_cast<std::size_t>(from.width)) {}
+  // `row`: the first of the rows to be read.
+  explicit StepReader(const StepSums& from, std::uint32_t row = 0)
+      : from_(from), width_(static_cast<std::size_t>(from.width)), row_(row) {}
 
   // Calls add(vector) for the vectors that make up the next step.
   template <class Add>
@@ -58,7 +60,7 @@ class StepReader {
  private:
   const StepSums& from_;
   const std::size_t width_;
-  std::uint32_t row_ = 0;
+  std::uint32_t row_;
 };
 
 }  // namespace

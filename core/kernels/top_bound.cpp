@@ -95,7 +95,8 @@ inline OutputFloats excess_at_corners(const FloatTerms& t, const StepRange<V, tr
   return largest;
 }
 
-// With a Hessian of each output, each side has the smallest it can have: corners would take a division more.
+// With a Hessian of each output, each side has the smallest it can have (kernels/bin_bounds.hpp): corners would take a
+// division more.
 template <int V, bool Restricted>
 inline OutputFloats excess_of_sides(const FloatTerms& t, const StepRange<V, false>& range, int v,
                                     const Thresholds& threshold) {
@@ -320,18 +321,11 @@ class TopSearch {
   // Goes on to the last of some steps. If wanted, the sums after open ones are kept.
   template <bool Kept>
   void add_steps(std::size_t first, std::size_t end, std::size_t tile) {
-    const StepSums& from = t_.sums[tile];
-    const auto width = static_cast<std::size_t>(from.width);
     const int hessian_channel = t_.terms[tile].hessian_channel;
+    StepReader reader(t_.sums[tile], first == 0 ? 0 : t_.steps[first - 1].rows_end);
     Sums sums = prefix_[tile];
-    std::uint32_t row = first == 0 ? 0 : t_.steps[first - 1].rows_end;
     for (std::size_t s = first; s < end; ++s) {
-      const Step& step = t_.steps[s];
-      if (from.histogram != nullptr) {
-        sums.add(from.histogram + step.slot * width, hessian_channel);
-      } else {
-        for (; row < step.rows_end; ++row) sums.add(from.payload + from.order[row] * width, hessian_channel);
-      }
+      reader.next(t_.steps[s], [&](const std::int32_t* channels) { sums.add(channels, hessian_channel); });
       if (Kept && open_[s - first]) of_step_[(s - first) * t_.n_tiles + tile] = sums;
     }
     prefix_[tile] = sums;

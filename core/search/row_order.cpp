@@ -8,6 +8,7 @@ namespace {
 constexpr std::size_t kBits = 64;
 
 }  // namespace
+
 void RowOrder::start(const PayloadLayout& layout, const FeatureTile& tile, const NodeRows& rows, std::int64_t least) {
   tile_ = &tile;
   rows_ = &rows;

@@ -18,8 +18,9 @@
 
 namespace polyleaf {
 
-// Up to so many rows for each bin of a feature, listing candidates by rows is the faster way.
-constexpr double kFewRowsPerBin = 3.0;
+// Up to so many rows for each bin of a feature, listing candidates by rows is the faster way. Where candidates are
+// bounded first, and bins take twice the room because outputs have Hessians of their own, more rows than that are few.
+constexpr double kFewRowsPerBin = 2.0, kFewRowsPerWideBin = 3.0;
 
 class RowOrder {
  public:

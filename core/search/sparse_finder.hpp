@@ -28,7 +28,7 @@ class SparseFinder : public TileSearch {
   void add(const FeatureTile& tile, int output_tile, const std::int32_t* histogram) override;
   FoundSplit best(const FeatureTile& tile, const TileHistograms& histograms) override;
   bool looks_again() const override { return true; }
-  double rows_per_bin() const override { return kFewRowsPerBin; }
+  double rows_per_bin() const override { return terms_.diagonal() ? kFewRowsPerWideBin : kFewRowsPerBin; }
   FoundSplit search_rows(const FeatureTile& tile, const NodeRows& rows) override;
   bool asks_for_sides() const override { return terms_.diagonal() && terms_.layout().n_tiles > 1; }
 

@@ -18,7 +18,7 @@ from polyleaf.growth.sampling import FeatureSample
 
 pytestmark = pytest.mark.cpu_only("looks at the growers of the CPU")
 
-N_OUTPUTS, N_SILENT = 70, 30  # 141 channels with a Hessian of each, and 201
+N_OUTPUTS, N_SILENT = 60, 30  # 128 channels with a Hessian of each, padding included, and 192
 STRUCTURE = ("feature", "bin", "left", "missing_left", "cover")
 
 
