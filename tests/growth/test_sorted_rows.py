@@ -86,7 +86,6 @@ def test_rows_and_bins(kernels: None, max_bins: int, n_rows: int) -> None:
         {"n_threads": 3},
         {"histogram_bytes": 0},
         {"reg_alpha": 0.3},
-        {"min_child_weight": 3.0},
         {"weight": np.random.default_rng(5).uniform(0.5, 2, 3000)},
         {"features": FeatureSample(mask=np.array([1, 0, 0, 1, 1] * 6, dtype=np.uint8))},
         {"features": FeatureSample(node_share=0.5, key=3)},
