@@ -13,12 +13,12 @@ import scipy.sparse
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, load_model
 from polyleaf.callbacks import EarlyStopping, LearningRateSchedule
-from polyleaf.estimators import bagging
-from polyleaf.estimators.bagging import members_at_once
-from polyleaf.estimators.held_out import HeldOut
+from polyleaf.estimators import bagging, held_out
+from polyleaf.estimators.held_out import HeldOut, runs_at_once
 from polyleaf.estimators.problem import read_problem, training_rows
 from polyleaf.model.bags import members
 from polyleaf.training import side_by_side
+from polyleaf.training.loop import Run
 from polyleaf.training.replay import Replay
 
 pytestmark = pytest.mark.cpu_only("members are trained as single models are")
@@ -34,6 +34,12 @@ SMALL = {"max_depth": 3, "min_samples_leaf": 5, "learning_rate": 0.2}
 
 def regressor(**params: Any) -> PolyleafRegressor:
     return PolyleafRegressor(**{**SMALL, "n_bags": 3, **params})
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each member is stopped by the rows that it has not seen, as where rows are many."""
+    monkeypatch.setattr(bagging, "AUTO_FEW_ROWS", 600)
 
 
 def parts_of(model: Any, y: Any) -> list[Any]:
@@ -128,7 +134,12 @@ def test_members_whose_leaves_cannot_be_filled_anew_stay(make: Any, y: Any) -> N
     same_members(make(True).fit(X, y), make(False).fit(X, y))
 
 
-def test_ctrl_c_while_leaves_are_filled_keeps_the_member(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("together", [True, False])
+def test_ctrl_c_while_leaves_are_filled_keeps_the_member(
+    together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not together:
+        monkeypatch.setattr(bagging, "AUTO_FEW_ROWS", 600)
     steps, step = [0], Replay.step
 
     def interrupted(self: Replay, learning_rate: float) -> None:
@@ -138,23 +149,61 @@ def test_ctrl_c_while_leaves_are_filled_keeps_the_member(monkeypatch: pytest.Mon
         step(self, learning_rate)
 
     monkeypatch.setattr(Replay, "step", interrupted)
-    model = regressor(n_estimators=5, n_jobs=1)
+    model = regressor(n_estimators=5, n_jobs=1, early_stopping_rounds=50)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
-    assert [bag.n_rounds for bag in model._bags] == [5, 5]
+    assert [bag.n_rounds for bag in model._bags] == [5, 5, 5] if together else [5, 5]
     roots = model._forest.node_begin[:-1]
     assert set(model._forest.count[roots[:5]]) == {600}
     assert 600 not in model._forest.count[roots[5:]]
 
 
-def test_members_stop_by_what_they_have_not_seen() -> None:
-    model = regressor(n_estimators="auto", early_stopping_rounds=5).fit(X, Y)
+def half_as_many_again(curve: Any) -> int:
+    """Return the rounds of a member: half as many again as are best, as far as it was trained."""
+    return int(min(len(curve), round(1.5 * (np.argmin(curve) + 1))))
+
+
+def test_members_of_few_rows_stop_together() -> None:
+    """By the mean of their curves, as the folds of a single model do."""
+    model = regressor(n_estimators="auto", early_stopping_rounds=8).fit(X, Y)
     assert list(model.evals_result_) == ["held_out_0", "held_out_1", "held_out_2"]
-    best = [int(np.argmin(of["rrmse"])) + 1 for of in model.evals_result_.values()]
-    assert [bag.n_rounds for bag in model._bags] == best
-    assert model.n_estimators_ == sum(best) == model.best_iteration_ + 1
-    watched = regressor(n_estimators=50, callbacks=[EarlyStopping(5)]).fit(X, Y)
-    assert watched.n_estimators_ == model.n_estimators_ or max(best) > 50
+    curves = [of["rrmse"] for of in model.evals_result_.values()]
+    n_rounds = half_as_many_again(np.mean(curves, axis=0))
+    assert [bag.n_rounds for bag in model._bags] == [n_rounds] * 3
+    assert model.n_estimators_ == 3 * n_rounds == model.best_iteration_ + 1
+    assert {len(curve) for curve in curves} == {int(np.argmin(np.mean(curves, axis=0))) + 1 + 8}
+    folds = PolyleafRegressor(**SMALL, early_stopping_rounds=8, validation_fraction=1 / 3).fit(X, Y)
+    np.testing.assert_allclose(folds.evals_result_["held_out"]["rrmse"], np.mean(curves, axis=0), rtol=1e-12)
+    watched = regressor(n_estimators=2000, callbacks=[EarlyStopping(8), lambda state: None]).fit(X, Y)
+    same_members(watched, model)
+
+
+@pytest.mark.usefixtures("alone")
+def test_members_of_many_rows_stop_by_what_they_have_not_seen() -> None:
+    model = regressor(n_estimators="auto", early_stopping_rounds=8).fit(X, Y)
+    assert list(model.evals_result_) == ["held_out_0", "held_out_1", "held_out_2"]
+    n_rounds = [half_as_many_again(of["rrmse"]) for of in model.evals_result_.values()]
+    assert [bag.n_rounds for bag in model._bags] == n_rounds
+    assert len(set(n_rounds)) > 1
+    assert model.n_estimators_ == sum(n_rounds) == model.best_iteration_ + 1
+    watched = regressor(n_estimators=2000, callbacks=[EarlyStopping(8)]).fit(X, Y)
+    same_members(watched, model)
+
+
+def test_a_number_of_rounds_is_obeyed() -> None:
+    """Half as many again are not added to it, nor is a callback a reason to."""
+    for callbacks in (None, [lambda state: None]):
+        model = regressor(n_estimators=7, callbacks=callbacks).fit(X, Y)
+        assert [bag.n_rounds for bag in model._bags] == [7, 7, 7]
+
+
+@pytest.mark.parametrize("n_rows", [1999, 2000])
+def test_members_of_few_rows_are_those_below_two_thousand(n_rows: int) -> None:
+    rng = np.random.default_rng(1)
+    few, target = rng.normal(size=(n_rows, 3)), rng.normal(size=(n_rows, 2))
+    model = regressor(early_stopping_rounds=3).fit(few, few[:, :2] ** 2 + target)
+    curves = [len(of["rrmse"]) for of in model.evals_result_.values()]
+    assert (len(set(curves)) == 1) == (n_rows < 2000)
 
 
 def test_a_mean_is_better_than_a_member() -> None:
@@ -228,19 +277,45 @@ def test_another_fit_is_of_one_model() -> None:
         single.predict_spread(NEW)
 
 
-def test_ctrl_c_keeps_what_there_is() -> None:
+@pytest.mark.parametrize("together", [True, False])
+def test_ctrl_c_keeps_what_there_is(together: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
+    if not together:
+        monkeypatch.setattr(bagging, "AUTO_FEW_ROWS", 600)
 
     def interrupt(state: Any) -> None:
         calls.append(state.round)
         if len(calls) == 7:
             raise KeyboardInterrupt
 
-    model = regressor(n_estimators=5, callbacks=[interrupt])
+    model = regressor(n_estimators=9 if together else 5, callbacks=[interrupt])
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
-    assert [bag.n_rounds for bag in model._bags] == [5, 2]
+    assert [bag.n_rounds for bag in model._bags] == [7, 7, 7] if together else [5, 2]
     assert model.predict_spread(NEW).shape == (400, 2)
+
+
+@pytest.mark.parametrize("at", [1, 2, 5, 6])
+def test_ctrl_c_within_a_round_keeps_the_rounds_that_all_have_done(
+    at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_steps, step = 0, Run.step
+
+    def interrupted(self: Run, learning_rate: float) -> None:
+        nonlocal n_steps
+        n_steps += 1
+        if n_steps == at:
+            raise KeyboardInterrupt
+        step(self, learning_rate)
+
+    monkeypatch.setattr(Run, "step", interrupted)
+    model = regressor(n_estimators=9, early_stopping_rounds=5, n_jobs=1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    n_rounds = (at - 1) // 3
+    assert model.n_estimators_ == 3 * n_rounds
+    assert {bag.n_rounds for bag in model._bags} <= {n_rounds}
+    assert {len(of["rrmse"]) for of in model.evals_result_.values()} == {n_rounds}
 
 
 @pytest.mark.parametrize("begun", [1, 2, 3])
@@ -306,9 +381,10 @@ def test_groups_and_rows_that_are_too_few() -> None:
 
 @pytest.mark.parametrize("n_bags", [3, 12])
 def test_best_scores_are_those_of_the_members(n_bags: int, tmp_path: Path) -> None:
-    """Also where one has fewer rounds than all together; a notebook shows them, and a file keeps them."""
+    """After the last of their rounds; a notebook shows them, and a file keeps them."""
     model = regressor(n_bags=n_bags, n_estimators=40, early_stopping_rounds=5, eval_metric="rmse").fit(X, Y)
-    best = {name: {"rmse": min(curves["rmse"])} for name, curves in model.evals_result_.items()}
+    last = zip(model.evals_result_.items(), model._bags, strict=True)
+    best = {name: {"rmse": curves["rmse"][bag.n_rounds - 1]} for (name, curves), bag in last}
     assert model.best_score_ == best
     assert len(best) == n_bags
     assert "held_out_0" in model._repr_html_()
@@ -333,10 +409,11 @@ def trained_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
 
     def noted(*args: Any) -> int:
-        seen.append(members_at_once(*args))
+        seen.append(runs_at_once(*args))
         return seen[-1]
 
-    monkeypatch.setattr(bagging, "members_at_once", noted)
+    monkeypatch.setattr(bagging, "runs_at_once", noted)
+    monkeypatch.setattr(held_out, "_LEAST_NUMBERS_AT_ONCE", 1)
     return seen
 
 
@@ -379,14 +456,26 @@ def test_large_tables_of_members_are_not_held_at_the_same_time(monkeypatch: pyte
     seen = trained_at_once(monkeypatch)
     of_member = 600 * (2 * 4 + 32 * 2)
     for room, expected in ((of_member * 2 - 1, 1), (of_member * 2, 2), (of_member * 3, 3), (1, 1)):
-        monkeypatch.setattr(bagging, "_MOST_BYTES_AT_ONCE", room)
+        monkeypatch.setattr(held_out, "_MOST_BYTES_AT_ONCE", room)
         regressor(n_estimators=2, n_jobs=4).fit(X, Y)
         assert seen.pop() == expected
 
 
+@pytest.mark.parametrize("n_more", [-1, 0])
+def test_members_with_next_to_nothing_to_do_are_trained_one_by_one(
+    n_more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = trained_at_once(monkeypatch)
+    monkeypatch.setattr(held_out, "_LEAST_NUMBERS_AT_ONCE", 600 * (4 + 2) - n_more)
+    regressor(n_estimators=2, n_jobs=2).fit(X, Y)
+    assert seen == [2 if n_more == 0 else 1]
+
+
+@pytest.mark.usefixtures("alone")
 def test_ctrl_c_keeps_what_there_is_of_members_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The main thread gets the interrupt; the others end after their rounds."""
     n_waits = 0
+    monkeypatch.setattr(held_out, "_LEAST_NUMBERS_AT_ONCE", 1)
 
     def interrupted(*args: Any, **kwargs: Any) -> Any:
         nonlocal n_waits

@@ -141,7 +141,7 @@ def test_other_rows_give_the_means_of_their_residuals() -> None:
     run = Run(part.data, [], part.loss, part.metrics, part.settings, begin)
     run.begin()
     run.step(0.5)
-    forest = replayed(problem, matrix, [run.last_round()], run.rates)
+    forest = replayed(problem, matrix, [run.trees_of(0)], run.rates)
     base = np.average(TARGETS, axis=0, weights=WEIGHT)
     leaves = forest.apply(X)[:, 0]
     for leaf in np.unique(leaves):

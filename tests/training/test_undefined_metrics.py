@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 
 from polyleaf import PolyleafClassifier, PolyleafMixed, PolyleafRegressor, cv, tune
 from polyleaf.callbacks import EarlyStopping
+from polyleaf.estimators import bagging
 from polyleaf.training.callbacks import NoBestRound
 
 pytestmark = pytest.mark.cpu_only("the metrics are those of the host")
@@ -87,9 +88,14 @@ def test_held_out_rows_without_any_value_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])  # members one by one, and side by side
-def test_a_bag_without_a_value_is_an_error(n_jobs: int) -> None:
+def test_a_bag_without_a_value_is_an_error(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each is stopped by its own rows; where all stop together, the others have a value."""
+    model = classifier(n_bags=5, early_stopping_rounds=2, n_estimators=5, n_jobs=n_jobs)
+    assert len(model.fit(X, RARE)._bags) == 5
+    assert any(np.isnan(of["auc"]).all() for of in model.evals_result_.values())
+    monkeypatch.setattr(bagging, "AUTO_FEW_ROWS", N)
     with pytest.raises(ValueError, match=NO_VALUE.format("'held_out'")):
-        classifier(n_bags=5, early_stopping_rounds=2, n_estimators=5, n_jobs=n_jobs).fit(X, RARE)
+        model.fit(X, RARE)
 
 
 def test_cv_warns_where_no_round_has_a_value() -> None:

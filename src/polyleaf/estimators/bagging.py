@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,20 +12,28 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from polyleaf.data.row_hashes import row_hashes
-from polyleaf.estimators.held_out import HELD_OUT, HeldOut, watched
+from polyleaf.estimators.held_out import (
+    HELD_OUT,
+    HeldOut,
+    fit_in_memory,
+    runs_at_once,
+    share,
+    threads_of_each,
+    watched,
+)
 from polyleaf.estimators.problem import Problem
 from polyleaf.model.bags import joined
 from polyleaf.model.forest import Forest
-from polyleaf.model.tree_ranges import trees_of_rounds
-from polyleaf.training.callbacks import EarlyStopping
-from polyleaf.training.forest_maker import RoundsDone
-from polyleaf.training.loop import TrainingResult, boost
+from polyleaf.params.table import AUTO_FEW_ROWS
+from polyleaf.training.forest_maker import ForestMaker, RoundsDone
+from polyleaf.training.loop import Run, TrainingResult, boost
 from polyleaf.training.replay import Replay
 from polyleaf.training.side_by_side import Halt, side_by_side
-from polyleaf.training.state import TrainingState
+from polyleaf.training.state import EvalsResult, TrainingState
 
-# Of the tables, scores and gradients of members that are trained at the same time.
-_MOST_BYTES_AT_ONCE = 2**28
+# A mean varies less than its members do, and can take more rounds than is best for each of them.
+# docs/defaults.md has the measurements.
+_ROUNDS_OF_MEAN = 1.5
 
 
 def train_bags(
@@ -70,15 +78,15 @@ def train_bags(
     if n_parts < n_bags:
         raise _too_few_parts(n_bags, problem, parts, groups)
     parts.check_trainable()
-    n_at_once = members_at_once(problem, callbacks, n_parts)
     bags = _Bags(problem, parts, callbacks, refit and can_replay(problem))
-    if n_at_once > 1:
-        found, error = bags.side_by_side(n_parts, n_at_once)
+    n_at_once = runs_at_once(problem, callbacks, n_parts)
+    if stops_together(problem, callbacks, n_parts):
+        found, error = bags.stopped_together(n_parts, n_at_once)
     else:
-        found, error = bags.one_by_one(n_parts)
+        found, error = bags.stopped_alone(n_parts, n_at_once)
     kept = [(number, one) for number, one in enumerate(found) if one.forest.n_rounds > 0] or [(0, found[0])]
     measured = {f"{HELD_OUT}_{number}": one.evals_result[HELD_OUT] for number, one in kept}
-    whole, members = joined([trees_of_rounds(one.forest, 0, one.best_iteration + 1) for _, one in kept])
+    whole, members = joined([one.forest for _, one in kept])
     return TrainingResult(whole, measured, whole.n_rounds - 1, error, members if len(members) > 1 else ())
 
 
@@ -97,26 +105,22 @@ def _too_few_parts(
     return ValueError(f"n_bags={n_bags} needs as many parts of the rows, but {what.format(n_kinds)}{uneven}.")
 
 
-def members_at_once(problem: Problem, callbacks: Sequence[Any], n_members: int) -> int:
-    """Return how many members advance at the same time; 1: one after the other, each on all threads.
+def stops_together(problem: Problem, callbacks: Sequence[Any], n_members: int) -> bool:
+    """Return whether all members get the same number of rounds, which the mean of their curves asks for.
 
-    Members have nothing to wait for in one another, unlike the threads of one training. They are trained one
-    by one where a callback, an objective or a metric of the user's would be called in several threads, where
-    there is one device for all, and where their tables together would take much memory.
+    The few rows of one part say little of when to stop. Of many rows, a member is done before the next one
+    begins: their tables would take much memory.
     """
-    settings, data = problem.settings, problem.data
-    by_user = [problem.params.get("objective"), *_as_list(problem.params.get("eval_metric"))]
-    if settings.device != "cpu" or any(map(callable, by_user)):
-        return 1
-    if any(type(one) is not EarlyStopping for one in callbacks):
-        return 1
-    n_rows, n_features = data.X.shape
-    of_member = n_rows * (2 * n_features + 32 * problem.loss.n_outputs)
-    return int(max(1, min(n_members, settings.n_threads, _MOST_BYTES_AT_ONCE // of_member)))
+    may_stop = len(callbacks) > 0
+    return may_stop and problem.data.n_rows < AUTO_FEW_ROWS and fit_in_memory(problem, n_members)
 
 
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
+def rounds_of_mean(best_round: int, n_done: int) -> int:
+    """Return how many rounds a member of a mean gets whose own best round is this one, of those it has done.
+
+    Half as many again as are best for itself. Where nothing stops early, the best round is the last.
+    """
+    return min(n_done, round(_ROUNDS_OF_MEAN * (best_round + 1)))
 
 
 def can_replay(problem: Problem) -> bool:
@@ -126,6 +130,49 @@ def can_replay(problem: Problem) -> bool:
     """
     settings = problem.settings
     return settings.monotone is None and settings.label_space is None and not issparse(problem.data.y)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A member that was trained on a part of the rows.
+
+    Attributes
+    ----------
+    rounds : list
+        The trees of each round that it keeps.
+    rates : sequence of float
+        The learning rate of each round.
+    maker : ForestMaker
+        Makes a forest of them.
+    history : dict
+        The metrics of the rows that it has not seen.
+    """
+
+    rounds: RoundsDone
+    rates: Sequence[float]
+    maker: ForestMaker
+    history: EvalsResult
+
+    @classmethod
+    def of(cls, run: Run, done: RoundsDone, best: int) -> _Member:
+        """Return the member of a run that did these rounds, of which one was the best."""
+        # Ctrl-C may have come when some runs had done a round more than others.
+        history = {
+            name: {metric: values[: len(done)] for metric, values in of_set.items()}
+            for name, of_set in run.history.items()
+        }
+        return cls(done[: rounds_of_mean(best, len(done))], run.rates, run.maker, history)
+
+    def result(self, forest: Forest | None = None, error: BaseException | None = None) -> TrainingResult:
+        """Return it with this forest; None: with the leaf values that it has."""
+        last = len(self.rounds) - 1
+        if forest is None:
+            forest = self.maker.whole(None, self.rounds, last)
+        return TrainingResult(forest, self.history, last, error)
+
+
+# (number, callbacks, what of them may end a replay, threads) -> a member
+_Train = Callable[[int, Sequence[Any], Sequence[Halt], int], TrainingResult]
 
 
 @dataclass(frozen=True)
@@ -149,29 +196,63 @@ class _Bags:
     callbacks: Sequence[Any]
     replay: bool
 
-    def one_by_one(self, n_members: int) -> tuple[list[TrainingResult], BaseException | None]:
-        """Train member after member, until all are done or one is ended."""
+    def stopped_together(
+        self, n_members: int, n_at_once: int
+    ) -> tuple[list[TrainingResult], BaseException | None]:
+        """Train all members round by round until the mean of their held-out rows asks for no more."""
+        runs = list(self.parts.runs(n_at_once=n_at_once))
+        rounds: RoundsDone = []
+        found = watched(self.problem, runs, self.callbacks, done=rounds, refits=True, n_at_once=n_at_once)
+        members = []
+        for number, run in enumerate(runs):
+            own = [trees[share(len(trees), number, n_members)] for trees in rounds]
+            members.append(_Member.of(run, own, found.best_iteration))
+        runs.clear()  # their tables go
+        if found.error is not None or not self.replay:
+            return [one.result() for one in members], found.error
+
+        def filled(
+            number: int, callbacks: Sequence[Any], halts: Sequence[Halt], n_threads: int
+        ) -> TrainingResult:
+            return self._filled(members[number], halts, n_threads)
+
+        done, error = self._each(filled, n_members, n_at_once)
+        return done + [one.result() for one in members[len(done) :]], error
+
+    def stopped_alone(
+        self, n_members: int, n_at_once: int
+    ) -> tuple[list[TrainingResult], BaseException | None]:
+        """Train members of which each is stopped by the rows that it has not seen."""
+        found, error = self._each(self._member, n_members, n_at_once)
+        if error is not None and not found:
+            raise error
+        return found, error
+
+    def _each(
+        self, train: _Train, n_members: int, n_at_once: int
+    ) -> tuple[list[TrainingResult], BaseException | None]:
+        """Return the first members, until all are done or one is ended, and what ended them."""
+        if n_at_once > 1:
+            return self._side_by_side(train, n_members, n_at_once)
         found: list[TrainingResult] = []
         for number in range(n_members):
             try:
-                found.append(self._member(number, self.callbacks, [], None))
+                found.append(train(number, self.callbacks, [], self.problem.settings.n_threads))
             except KeyboardInterrupt as interrupt:  # not within a round: that one is a member's error
-                if not found:
-                    raise
                 return found, interrupt
             if found[-1].error is not None:
                 return found, found[-1].error
         return found, None
 
-    def side_by_side(
-        self, n_members: int, n_at_once: int
+    def _side_by_side(
+        self, train: _Train, n_members: int, n_at_once: int
     ) -> tuple[list[TrainingResult], BaseException | None]:
         """Train some members at the same time; the threads are shared out to them."""
-        n_threads = max(1, self.problem.settings.n_threads // n_at_once)
+        n_threads = threads_of_each(self.problem, n_at_once)
 
         def member(number: int, halt: Halt) -> TrainingResult:
             own = [copy.copy(one) for one in self.callbacks]  # each has a state
-            found = self._member(number, [*own, halt], [halt], n_threads)
+            found = train(number, [*own, halt], [halt], n_threads)
             if isinstance(found.error, Exception):  # which ends them all; Ctrl-C keeps what there is
                 raise found.error
             return found
@@ -179,45 +260,35 @@ class _Bags:
         return side_by_side(member, n_members, n_at_once)
 
     def _member(
-        self, number: int, callbacks: Sequence[Any], halts: Sequence[Halt], n_threads: int | None
+        self, number: int, callbacks: Sequence[Any], halts: Sequence[Halt], n_threads: int
     ) -> TrainingResult:
         """Train one member; its table is gone when it is done."""
-        run = self.parts.run(number, n_threads=n_threads)
+        run = self.parts.run(number, None, n_threads)
         rounds: RoundsDone = []
-        found = watched(self.problem, [run], callbacks, done=rounds, refits=self.replay)
-        if not self.replay or found.error is not None or found.best_iteration < 0:
-            return found
-        rates, maker = run.rates, run.maker
+        found = watched(self.problem, [run], callbacks, done=rounds, refits=True)
+        member = _Member.of(run, rounds, found.best_iteration)
         del run
-        try:
-            forest, error = self._replayed(rounds[: found.best_iteration + 1], rates, halts, n_threads)
-        except KeyboardInterrupt as interrupt:  # before its rounds, or after them
-            forest, error = None, interrupt
-        if forest is None:
-            forest = maker.whole(None, rounds, found.best_iteration)
-        return replace(found, forest=forest, error=error)
+        if found.error is not None or not self.replay:
+            return member.result(error=found.error)
+        return self._filled(member, halts, n_threads)
 
-    def _replayed(
-        self,
-        rounds: RoundsDone,
-        rates: Sequence[float],
-        halts: Sequence[Halt],
-        n_threads: int | None,
-    ) -> tuple[Forest | None, BaseException | None]:
-        """Return a member with leaf values from all rows, None where something ends this; and what does."""
-        problem, settings = self.problem, self.problem.settings
-        if n_threads is not None:
-            settings = replace(settings, n_threads=n_threads)
-        loss = problem.reader.targets.make_loss(problem.coding)
-        replay = Replay(problem.data, loss, settings, self.parts.matrix, rounds, rates)
-        state = TrainingState(
-            n_rounds=len(rounds),
-            n_done=0,
-            learning_rate=settings.learning_rate,
-            evals_result=replay.history,
-            greater_is_better={},
-        )
-        error = boost(replay, state, halts)
+    def _filled(self, member: _Member, halts: Sequence[Halt], n_threads: int) -> TrainingResult:
+        """Return a member with leaf values from all rows; where something ends this, with those it has."""
+        problem, rounds = self.problem, member.rounds
+        settings = replace(problem.settings, n_threads=n_threads)
+        try:
+            loss = problem.reader.targets.make_loss(problem.coding)
+            replay = Replay(problem.data, loss, settings, self.parts.matrix, rounds, member.rates)
+            state = TrainingState(
+                n_rounds=len(rounds),
+                n_done=0,
+                learning_rate=settings.learning_rate,
+                evals_result=replay.history,
+                greater_is_better={},
+            )
+            error = boost(replay, state, halts)
+        except KeyboardInterrupt as interrupt:  # before its rounds, or after them
+            return member.result(error=interrupt)
         if error is not None or replay.n_rounds < len(rounds):
-            return None, error
-        return replay.forest(), None
+            return member.result(error=error)
+        return member.result(replay.forest())

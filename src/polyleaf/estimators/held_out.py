@@ -21,6 +21,7 @@ from polyleaf.data.sums import row_count
 from polyleaf.estimators.parts import Indices, run_of_part
 from polyleaf.estimators.problem import Problem
 from polyleaf.model.forest import Forest
+from polyleaf.model.tree_ranges import trees_of_rounds
 from polyleaf.params.table import AUTO_FEW_ROWS, AUTO_FIXED_ROUNDS
 from polyleaf.peers.gather import gather_notes
 from polyleaf.training.callbacks import Checkpoint, EarlyStopping
@@ -30,6 +31,10 @@ from polyleaf.training.forest_maker import RoundsDone
 from polyleaf.training.loop import Beginning, Run, TrainingResult, boost, train
 from polyleaf.training.state import EvalsResult, TrainingState
 
+# Of the tables, scores and gradients of runs that advance at the same time.
+_MOST_BYTES_AT_ONCE = 2**28
+# Of fewer numbers a round is over before threads have met.
+_LEAST_NUMBERS_AT_ONCE = 2**12
 # Of the held-out rows, in `evals_result_`.
 HELD_OUT = "held_out"
 _CALLED = "y of the rows that are not held out"
@@ -128,7 +133,9 @@ class HeldOut:
         least = 2 if self._by_class else n_parts
         return row_shares(drawn_keys(hashes, problem.settings.seed), weight, classes, least, n_parts)
 
-    def runs(self, initial: Forest | None = None, done: RoundsDone | None = None) -> Iterator[Run]:
+    def runs(
+        self, initial: Forest | None = None, done: RoundsDone | None = None, n_at_once: int = 1
+    ) -> Iterator[Run]:
         """Yield a run for each set of held-out rows; none where no rows could be held out.
 
         Each has a table of its own, which is made when the run is asked for.
@@ -139,6 +146,8 @@ class HeldOut:
             Trees that the only run begins with, where a run that ended early goes on.
         done : list or None
             Rounds done after these, each with the trees of all runs, one after the other.
+        n_at_once : int
+            How many of them advance at the same time: the threads are shared out to so many.
 
         Raises
         ------
@@ -146,10 +155,10 @@ class HeldOut:
             When there is nothing to learn from the rows that are left.
         """
         self.check_trainable()
-        n_runs = len(self.folds())
+        n_runs, n_threads = len(self.folds()), threads_of_each(self._problem, n_at_once)
         for number in range(n_runs):
-            own = [trees[_share(len(trees), number, n_runs)] for trees in done or ()]
-            yield self.run(number, Beginning(initial, done=own))
+            own = [trees[share(len(trees), number, n_runs)] for trees in done or ()]
+            yield self.run(number, Beginning(initial, done=own), n_threads)
 
     def check_trainable(self) -> None:
         """Raise where the rows that are left would have one class of several."""
@@ -157,7 +166,7 @@ class HeldOut:
             if self._n_classes(rows) < min(2, self._n_classes(slice(None))):
                 raise ValueError(f"{_CALLED} has one class.")
 
-    def run(self, number: int, begin: Beginning | None = None, n_threads: int | None = None) -> Run:
+    def run(self, number: int, begin: Beginning | None, n_threads: int) -> Run:
         """Return the run of one set of held-out rows.
 
         Parameters
@@ -166,13 +175,17 @@ class HeldOut:
             Of the set.
         begin : Beginning or None
             What there is of it.
-        n_threads : int or None
-            That it works on; None: those of the problem.
+        n_threads : int
+            That it works on.
         """
         problem, (rows, test) = self._problem, self.folds()[number]
-        if n_threads is not None:
-            problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads))
+        problem = replace(problem, settings=replace(problem.settings, n_threads=n_threads))
         return run_of_part(problem, self.matrix, rows, test, HELD_OUT, _CALLED, begin)
+
+    @property
+    def n_runs(self) -> int:
+        """Sets of held-out rows."""
+        return len(self._tests)
 
     def folds(self) -> list[tuple[Indices, Indices]]:
         """Return the rows that are trained on and those that are not, for each set of held-out rows."""
@@ -180,9 +193,48 @@ class HeldOut:
         return [(np.delete(every, test), test) for test in self._tests]
 
 
-def _share(n: int, number: int, n_shares: int) -> slice:
+def share(n: int, number: int, n_shares: int) -> slice:
     """Return which of n things are in one of so many shares, all of a size."""
     return slice(n // n_shares * number, n // n_shares * (number + 1))
+
+
+def runs_at_once(problem: Problem, callbacks: Sequence[Any], n_runs: int) -> int:
+    """Return how many of some runs advance at the same time; 1: one after the other, each on all threads.
+
+    They have nothing to wait for in one another, unlike the threads of one. They advance one by one where a
+    callback, an objective or a metric of the user's would be called in several threads or too early, where
+    there is one device for all, where rows are in several shards, where there is next to nothing to do in a
+    round, and where their tables together would take much memory.
+    """
+    settings = problem.settings
+    by_user = [problem.params.get("objective"), *_as_list(problem.params.get("eval_metric"))]
+    if settings.device != "cpu" or problem.data.shard is not None or any(map(callable, by_user)):
+        return 1
+    if any(type(one) is not EarlyStopping for one in callbacks):
+        return 1
+    n_rows, n_features = problem.data.X.shape
+    if n_rows * (n_features + problem.loss.n_outputs) < _LEAST_NUMBERS_AT_ONCE:
+        return 1
+    return int(max(1, min(n_runs, settings.n_threads, _MOST_BYTES_AT_ONCE // _bytes_of_run(problem))))
+
+
+def fit_in_memory(problem: Problem, n_runs: int) -> bool:
+    """Return whether so many runs may be there at the same time."""
+    return _bytes_of_run(problem) * n_runs <= _MOST_BYTES_AT_ONCE
+
+
+def _bytes_of_run(problem: Problem) -> int:
+    n_rows, n_features = problem.data.X.shape
+    return int(n_rows * (2 * n_features + 32 * problem.loss.n_outputs))
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def threads_of_each(problem: Problem, n_at_once: int) -> int:
+    """Return the threads of a run of which so many advance at the same time."""
+    return max(1, problem.settings.n_threads // n_at_once)
 
 
 @dataclass(frozen=True)
@@ -260,9 +312,10 @@ def train_held_out(
     if refit is not None:
         return refitted(problem, refit, callbacks, Beginning(initial), save)
     held_out = held_out_of(problem, stopping, groups)
-    runs, refit = runs_to_watch(held_out, stopping, initial)
+    n_at_once = runs_at_once(problem, callbacks, held_out.n_runs)
+    runs, refit = runs_to_watch(held_out, stopping, initial, n_at_once=n_at_once)
     if refit is None:
-        found = watched(problem, runs, callbacks, save, refits=stopping.refit)
+        found = watched(problem, runs, callbacks, save, refits=stopping.refit, n_at_once=n_at_once)
         if found.error is not None or not stopping.refit:
             return found
         refit = Refit(found.best_iteration + 1, found.evals_result)
@@ -290,7 +343,11 @@ def is_in_turn(problem: Problem, stopping: Stopping) -> bool:
 
 
 def runs_to_watch(
-    held_out: HeldOut, stopping: Stopping, initial: Forest | None = None, done: RoundsDone | None = None
+    held_out: HeldOut,
+    stopping: Stopping,
+    initial: Forest | None = None,
+    done: RoundsDone | None = None,
+    n_at_once: int = 1,
 ) -> tuple[list[Run], Refit | None]:
     """Return the runs in which held-out rows are watched; where there are none, what to do without.
 
@@ -301,7 +358,7 @@ def runs_to_watch(
     """
     try:
         why = held_out.why_none
-        runs = [] if held_out.sees_one_class else list(held_out.runs(initial, done))
+        runs = [] if held_out.sees_one_class else list(held_out.runs(initial, done, n_at_once))
     except ValueError as error:
         if stopping.is_asked:
             raise
@@ -322,6 +379,7 @@ def watched(
     save: Save | None = None,
     done: RoundsDone | None = None,
     refits: bool = False,
+    n_at_once: int = 1,
 ) -> TrainingResult:
     """Train on all but held-out rows until these ask for no more; of several runs, return the first.
 
@@ -339,13 +397,17 @@ def watched(
         Gets the trees of each round to come: those of all runs, one after the other.
     refits : bool
         Whether all rows come next, and nobody asks for the forest unless something ends this.
+    n_at_once : int
+        How many runs may advance at the same time.
     """
-    together = Folds(lambda: runs, HELD_OUT, problem.metrics, done)
+    together = Folds(lambda: runs, HELD_OUT, problem.metrics, done, n_at_once)
     only = runs[0] if len(runs) == 1 else None
 
     def result(state: TrainingState, error: BaseException | None = None) -> TrainingResult:
-        best = state.best_round
-        return TrainingResult(runs[0].forest(best), together.history, best, error)
+        best, forest = state.best_round, runs[0].forest(state.best_round)
+        if forest.n_rounds > state.n_done:  # of several runs, this one was ahead
+            forest = trees_of_rounds(forest, 0, state.n_done, best)
+        return TrainingResult(forest, together.history, best, error)
 
     state = TrainingState(
         n_rounds=problem.settings.n_estimators,

@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from polyleaf.estimators.held_out import HELD_OUT, Stopping, held_out_of, is_in_turn, runs_to_watch, watched
+from polyleaf.estimators.held_out import (
+    HELD_OUT,
+    Stopping,
+    held_out_of,
+    is_in_turn,
+    runs_at_once,
+    runs_to_watch,
+    watched,
+)
 from polyleaf.estimators.problem import Problem
 from polyleaf.params.automatic import with_larger_leaves
 from polyleaf.params.settings import Settings
@@ -73,10 +81,12 @@ def _held_out_loss(
     settings = replace(settings, n_estimators=min(n_rounds, settings.n_estimators))
     short = replace(problem, reader=reader, metrics=metrics, settings=settings)
     stopping = replace(stopping, is_asked=False)
-    runs, _ = runs_to_watch(held_out_of(short, stopping, groups), stopping)
+    held_out, callbacks = held_out_of(short, stopping, groups), (EarlyStopping(AUTO_PATIENCE),)
+    n_at_once = runs_at_once(short, callbacks, held_out.n_runs)
+    runs, _ = runs_to_watch(held_out, stopping, n_at_once=n_at_once)
     if not runs:
         return float("inf")
-    found = watched(short, runs, (EarlyStopping(AUTO_PATIENCE),), refits=True)
+    found = watched(short, runs, callbacks, refits=True, n_at_once=n_at_once)
     if found.error is not None:
         raise found.error
     return min(found.evals_result[HELD_OUT][metrics[-1].name], default=float("inf"))

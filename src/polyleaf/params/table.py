@@ -460,8 +460,9 @@ PARAMETERS: tuple[Parameter, ...] = (
         Integer(1),
         1,
         "Number of models that are averaged, on the scale of raw scores. Each is trained on all rows but one "
-        "part of as many, and stopped by that part where training stops early; in the end its leaves get "
-        "their values from all rows (with `refit`). 1: a single model of all rows.",
+        "part of as many, and stopped by that part where training stops early, or, below 2,000 rows, all of "
+        "them by the mean over the parts; each gets half as many rounds again as are best for it. In the end "
+        "its leaves get their values from all rows (with `refit`). 1: a single model of all rows.",
     ),
     Parameter(
         "eval_metric",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import numpy as np
 
@@ -10,7 +12,11 @@ from polyleaf.data.inputs import FloatArray
 from polyleaf.metrics import Metric
 from polyleaf.training.forest_maker import RoundsDone
 from polyleaf.training.loop import Run
+from polyleaf.training.side_by_side import until_done
 from polyleaf.training.state import EvalsResult
+
+# Runs in threads of their own meet after so many rounds: meeting takes as long as a short round does.
+_ROUNDS_AHEAD = 16
 
 
 class Folds:
@@ -29,6 +35,9 @@ class Folds:
         What they measure.
     done : list or None
         Gets the trees of each round to come: those of all runs, one after the other.
+    n_at_once : int
+        How many runs may advance at the same time. Above 1 they may be some rounds ahead of those that are
+        done: the learning rate must be that of the runs, and nothing of a user's may be called in a round.
 
     Attributes
     ----------
@@ -44,10 +53,13 @@ class Folds:
         set_name: str,
         metrics: Sequence[Metric],
         done: RoundsDone | None = None,
+        n_at_once: int = 1,
     ) -> None:
         self._make_runs = make_runs
         self._n_rounds = 0
         self._done = done
+        self._n_at_once = n_at_once
+        self._failed: BaseException | None = None
         self.runs: list[Run] = []
         self.history: EvalsResult = {set_name: {metric.name: [] for metric in metrics}}
 
@@ -69,25 +81,48 @@ class Folds:
 
     def step(self, learning_rate: float) -> None:
         """Do one round of each run."""
-        for run in self.runs:
-            run.step(learning_rate)
+        if min(run.n_rounds for run in self.runs) == self._n_rounds:
+            if self._n_at_once > 1:
+                self._go_ahead(learning_rate)
+            else:
+                for run in self.runs:
+                    run.step(learning_rate)
         for name, of_set in self.history.items():
             for metric, means in of_set.items():
-                means.append(self._mean(name, metric, -1))
+                means.append(self._mean(name, metric, self._n_rounds))
         if self._done is not None:
-            self._done.append([tree for run in self.runs for tree in run.last_round()])
+            self._done.append([tree for run in self.runs for tree in run.trees_of(self._n_rounds)])
         self._n_rounds += 1
 
+    def _go_ahead(self, learning_rate: float) -> None:
+        """Do some rounds of each run; an error is raised once its round is the next one."""
+        if self._failed is None:
+            most = min(self._n_rounds + _ROUNDS_AHEAD, self.runs[0].most_rounds)
+
+            def go(run: Run) -> None:
+                while run.n_rounds < most:
+                    run.step(learning_rate)
+
+            # Ctrl-C comes through when all have done these rounds.
+            with ThreadPoolExecutor(self._n_at_once, thread_name_prefix="polyleaf") as pool:
+                going = [pool.submit(copy_context().run, go, run) for run in self.runs]
+                until_done(going)
+            of_runs = [(run.n_rounds, one.exception()) for run, one in zip(self.runs, going, strict=True)]
+            _, self._failed = min(of_runs, key=lambda one: one[0])
+        if self._failed is not None and min(run.n_rounds for run in self.runs) == self._n_rounds:
+            raise self._failed
+
     def _mean(self, name: str, metric: str, number: int) -> float:
-        """Return the mean over those runs that have had a value by this round, which is the next one."""
+        """Return the mean over those runs that have had a value by this round."""
         curves = [run.history[name][metric] for run in self.runs]
         values = [curve[number] for curve in curves]
         mean = float(np.add.reduce(values) / len(values))  # as `mean` does, in less time
         if not np.isnan(mean):
             return mean
-        n_rounds = self._n_rounds + 1 if number == -1 else number + 1
         seen = [
-            value for value, curve in zip(values, curves, strict=True) if not np.isnan(curve[:n_rounds]).all()
+            value
+            for value, curve in zip(values, curves, strict=True)
+            if not np.isnan(curve[: number + 1]).all()
         ]
         return float(np.mean(seen)) if seen else float("nan")
 

@@ -263,6 +263,7 @@ class Run:
             begin.history,
         )
         self._metrics = metrics
+        self._settings = settings
         self._initial = initial
         self._matrix = begin.matrix
         self._prepared = False
@@ -321,9 +322,14 @@ class Run:
         if self._trainer.n_grown % self._trainer.trees_per_round == 0:  # no part of a round that failed
             self._kept.values, self._kept.n_rounds = self._trainer.training_scores(), len(self._rounds)
 
-    def last_round(self) -> list[tuple[Tree, int]]:
-        """Return the trees of the last round done here."""
-        return self._rounds[-1]
+    @property
+    def most_rounds(self) -> int:
+        """Rounds that the forest gets at most."""
+        return self._settings.n_estimators
+
+    def trees_of(self, number: int) -> list[tuple[Tree, int]]:
+        """Return the trees of a round that was done here."""
+        return self._rounds[number - (0 if self._initial is None else self._initial.n_rounds)]
 
     def forest(self, best: int | None = None) -> Forest:
         """Return the trees of all rounds done, with each output's share of the gains up to round `best`.

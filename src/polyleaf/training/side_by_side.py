@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from threading import Event
+from typing import Any
 
 from polyleaf.training.loop import TrainingResult
 from polyleaf.training.state import Callback, TrainingState
@@ -52,7 +53,7 @@ def side_by_side(
         try:
             for number in range(n_trainings):
                 begun.append(pool.submit(copy_context().run, train, number, halt))
-            _until_done(begun)
+            until_done(begun)
         except KeyboardInterrupt as interrupt:
             ended_by = interrupt
         finally:
@@ -61,13 +62,11 @@ def side_by_side(
             for one in begun:
                 one.cancel()  # has no effect on one that has begun
     found = [one.result() for one in begun if not one.cancelled()]
-    if ended_by is not None and not found:
-        raise ended_by
     return found, ended_by
 
 
-def _until_done(begun: list[Future[TrainingResult]]) -> None:
-    """Wait for all trainings, or for the first one that fails."""
+def until_done(begun: Iterable[Future[Any]]) -> None:
+    """Wait for all, or for the first one that fails."""
     waiting = set(begun)
     while waiting:
         # With a limit of time, Ctrl-C comes through on every system.
@@ -76,5 +75,5 @@ def _until_done(begun: list[Future[TrainingResult]]) -> None:
             return
 
 
-def _failed(training: Future[TrainingResult]) -> bool:
+def _failed(training: Future[Any]) -> bool:
     return not training.cancelled() and training.exception() is not None
