@@ -179,7 +179,8 @@ nb::object cuts_of_values(const Vector<double>& values, const Vector<std::int64_
            "weights must be whole numbers from 1 on, together less than 2^52");
     left -= summary.weights[i];
   }
-  ColumnCuts cuts = cuts_of_summary(summary, max_bins.value_or(0), categorical, column);
+  CutMemory memory;
+  ColumnCuts cuts = cuts_of_summary(summary, max_bins.value_or(0), categorical, column, memory);
   return nb::make_tuple(to_numpy(std::move(cuts.cuts)), to_numpy(std::move(cuts.categories)));
 }
 

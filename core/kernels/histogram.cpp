@@ -190,6 +190,19 @@ void add_rows_of_cells(const RowsToAdd& r, const TileCells& t) {
   }
 }
 
+template <class Vector>
+void add_each_row(const RowsToAdd& r, const std::uint16_t* slots) {
+  constexpr std::size_t kStride = Vector::kStride;
+  const std::int32_t* payload = r.payload.data;
+  const std::uint32_t* rows = r.rows;
+  std::int32_t* histogram = r.histogram;
+  const std::size_t n_rows = r.n_rows;
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    if (i + kAhead < n_rows) Vector::prefetch(payload + rows[i + kAhead] * kStride);
+    Vector(payload + rows[i] * kStride).add_to(histogram + slots[i] * kStride);
+  }
+}
+
 // Calls body(VectorType of the rows).
 template <class Body>
 void with_vectors(int width, bool packed, Body&& body) {
@@ -211,6 +224,11 @@ void add_codes(const RowsToAdd& r, const TileCodes& t) {
 void add_cells(const RowsToAdd& r, const TileCells& t) {
   with_vectors(r.payload.width, r.payload.packed,
                [&](auto type) { add_rows_of_cells<typename decltype(type)::type>(r, t); });
+}
+
+void add_each(const RowsToAdd& r, const std::uint16_t* slots) {
+  with_vectors(r.payload.width, r.payload.packed,
+               [&](auto type) { add_each_row<typename decltype(type)::type>(r, slots); });
 }
 
 void fetch_payload(const SortedChunk& c) {
@@ -334,7 +352,7 @@ void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::siz
 }  // namespace
 
 extern const HistogramKernels kHistogramKernels;
-const HistogramKernels kHistogramKernels = {quantize,   add_codes,   add_cells,        fetch_payload,
+const HistogramKernels kHistogramKernels = {quantize,   add_codes,   add_cells,   add_each,     fetch_payload,
                                             add_sorted, sum_payload, sum_combinations, unpack,
                                             add,        subtract,    subtract_from,    rest_of_bins};
 

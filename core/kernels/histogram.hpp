@@ -107,6 +107,8 @@ struct HistogramKernels {
   void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
   void (*add_codes)(const RowsToAdd& rows, const TileCodes& codes);
   void (*add_cells)(const RowsToAdd& rows, const TileCells& cells);
+  // Adds each of the rows, which may come more than once, to a slot of its own.
+  void (*add_each)(const RowsToAdd& rows, const std::uint16_t* slots);
   // Fetches the vectors of a chunk's rows into the cache, and adds them to the bins of one feature. Not packed.
   void (*fetch_payload)(const SortedChunk& chunk);
   void (*add_sorted)(const SortedChunk& chunk);

@@ -125,14 +125,21 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& ra
     sorted != nullptr ? sorted->add_to(histogram, rows.payload) : add_codes(at, rows);
   } else {
     std::fill_n(sums, tile.n_slots() * layout.row_size(), 0);
-    visit == Visit::kCells ? histogram_kernels().add_cells(rows, tile.cells.view()) : add_codes(at, rows);
+    if (visit == Visit::kFeatureCells) {
+      rows.rows = tile.feature_cells.rows.data();
+      rows.n_rows = tile.feature_cells.rows.size();
+      histogram_kernels().add_each(rows, tile.feature_cells.slots.data());
+    } else {
+      visit == Visit::kCells ? histogram_kernels().add_cells(rows, tile.cells.view()) : add_codes(at, rows);
+    }
   }
   if (layout.packed) histogram_kernels().unpack(sums, nullptr, tile.n_slots(), histogram);
 }
 
 HistogramBuilder::Visit HistogramBuilder::choose(std::size_t at, std::size_t n_rows) const {
   const FeatureTile& tile = matrix_.tiles[at];
-  if (!tile.keeps_codes) return Visit::kCells;
+  if (!tile.keeps_codes)
+    return n_rows == matrix_.n_rows && !tile.feature_cells.empty() ? Visit::kFeatureCells : Visit::kCells;
   if (!all_features_ && positions_[at].size() < kFewFeatures * tile.n_features()) return Visit::kCodes;
   if (combinations_pay(at, n_rows)) return Visit::kCombinations;
   return tile.skips_frequent ? Visit::kCells : Visit::kCodes;

@@ -69,7 +69,7 @@ class HistogramBuilder {
     std::size_t begin, end;
   };
   // How the cells of a tile are visited.
-  enum class Visit : std::uint8_t { kCodes, kCells, kCombinations };
+  enum class Visit : std::uint8_t { kCodes, kCells, kFeatureCells, kCombinations };
   Visit choose(std::size_t at, std::size_t n_rows) const;
   bool combinations_pay(std::size_t at, std::size_t n_rows) const;
   void add_codes(std::size_t at, const RowsToAdd& rows) const;
