@@ -107,10 +107,40 @@ float highest_estimate(const BinsTile& b) {
   });
 }
 
+typedef float Sides __attribute__((vector_size(64), aligned(4), may_alias));
+constexpr std::size_t kSides = 16;  // of a vector
+
+inline Sides load_sides(const float* from) { return *reinterpret_cast<const Sides*>(from); }
+
+// The last ones are too few for a vector.
+void bound_sides(const SidesTile& s) {
+  constexpr float kLowest = -3.4e38f;
+  for (std::size_t first = 0; first < s.n; first += kSidesTogether) {
+    const std::size_t end = s.n - first < kSidesTogether ? s.n : first + kSidesTogether;
+    Sides most = Sides{} + kLowest;
+    std::size_t i = first;
+    for (; i + kSides <= end; i += kSides) {
+      const Sides both = load_sides(s.gradient + i) + s.own, rest = s.lightest - load_sides(s.weight + i);
+      const Sides divisor = rest > Sides{} ? rest : Sides{} + kNoWeight;
+      const Sides bound = (load_sides(s.score + i) + both * both / divisor) * s.factor;
+      *reinterpret_cast<Sides*>(s.highest + i) = bound;
+      most = bound > most ? bound : most;
+    }
+    float highest = kLowest;
+    for (std::size_t l = 0; l < kSides; ++l) highest = most[l] > highest ? most[l] : highest;
+    for (; i < end; ++i) {
+      const float both = s.gradient[i] + s.own, rest = s.lightest - s.weight[i];
+      s.highest[i] = (s.score[i] + both * both / (rest > 0.0f ? rest : kNoWeight)) * s.factor;
+      highest = s.highest[i] > highest ? s.highest[i] : highest;
+    }
+    s.highest_of_together[first / kSidesTogether] = highest;
+  }
+}
+
 }  // namespace
 
 extern const EstimateKernels kEstimateKernels;
-const EstimateKernels kEstimateKernels = {estimate, highest_estimate, kFewOutputs};
+const EstimateKernels kEstimateKernels = {estimate, highest_estimate, bound_sides, kFewOutputs};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

@@ -352,9 +352,9 @@ void rest_of_bins(const std::int32_t* totals, const std::int32_t* bins, std::siz
 }  // namespace
 
 extern const HistogramKernels kHistogramKernels;
-const HistogramKernels kHistogramKernels = {quantize,   add_codes,   add_cells,   add_each,     fetch_payload,
-                                            add_sorted, sum_payload, sum_combinations, unpack,
-                                            add,        subtract,    subtract_from,    rest_of_bins};
+const HistogramKernels kHistogramKernels = {quantize,   add_codes,     add_cells,        add_each, fetch_payload,
+                                            add_sorted, sum_payload,   sum_combinations, unpack,   add,
+                                            subtract,   subtract_from, rest_of_bins};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

@@ -58,21 +58,25 @@ class HistogramBuilder {
   template <class Body>
   void each_used(std::size_t tile, Body&& body) const {
     const auto width = static_cast<std::size_t>(payload_.layout.width);
-    for (const SlotRange& range : used_[tile]) body(range.begin * width, (range.end - range.begin) * width);
+    for (const UsedRange& range : used_[tile])
+      body(range.first_slot * width, (range.last_slot - range.first_slot) * width);
   }
   // Takes the rows of a node out of a complete histogram of a tile that lists cells.
   void take_out(std::size_t tile, int output_tile, const NodeRows& rows, const Node& node,
                 std::int32_t* histogram) const;
 
  private:
-  struct SlotRange {
+  // Neighbouring features of a tile, and their slots.
+  struct UsedRange {
     std::size_t begin, end;
+    std::size_t first_slot, last_slot;
   };
   // How the cells of a tile are visited.
   enum class Visit : std::uint8_t { kCodes, kCells, kFeatureCells, kCombinations };
   Visit choose(std::size_t at, std::size_t n_rows) const;
   bool combinations_pay(std::size_t at, std::size_t n_rows) const;
   void add_codes(std::size_t at, const RowsToAdd& rows) const;
+  void add_feature_cells(std::size_t at, const RowsToAdd& rows) const;
   // Calls body(position) for the features of a tile that the tree may use.
   template <class Body>
   void each_position(std::size_t at, Body&& body) const;
@@ -80,10 +84,11 @@ class HistogramBuilder {
   const BinnedMatrix& matrix_;
   const Payload& payload_;
   const std::vector<std::uint32_t>& rows_;
+  const bool all_rows_;  // of the payload are those of the tree, or they are zeros
   const bool all_features_;
   // Per feature tile: the positions of the tree's features, where they are not all.
   std::vector<std::vector<std::uint32_t>> positions_;
-  std::vector<std::vector<SlotRange>> used_;  // per feature tile, ascending
+  std::vector<std::vector<UsedRange>> used_;  // per feature tile, ascending
 };
 
 }  // namespace polyleaf

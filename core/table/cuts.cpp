@@ -41,9 +41,9 @@ void choose_cuts(const WeightedValues<Value, Weight>& distinct, std::size_t max_
   memory.remainder.resize(heavy.size() + 1);
   std::vector<int>& bin_end = memory.bin_end;
   bin_end.resize(std::min(distinct.count, max_bins));
-  const int n_cuts = choose_bin_ends(values, most_bins, {heavy.data(), static_cast<int>(heavy.size())},
-                                     {memory.n_bins.data(), memory.remainder.data(), memory.order.data()},
-                                     bin_end.data());
+  const int n_cuts =
+      choose_bin_ends(values, most_bins, {heavy.data(), static_cast<int>(heavy.size())},
+                      {memory.n_bins.data(), memory.remainder.data(), memory.order.data()}, bin_end.data());
   cuts.reserve(static_cast<std::size_t>(n_cuts));
   for (int k = 0; k < n_cuts; ++k) {
     const auto i = static_cast<std::size_t>(bin_end[static_cast<std::size_t>(k)]);
