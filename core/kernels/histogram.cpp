@@ -191,14 +191,16 @@ void add_rows_of_cells(const RowsToAdd& r, const TileCells& t) {
 }
 
 template <class Vector>
-void add_each_row(const RowsToAdd& r, const std::uint16_t* slots) {
+void add_each_row(const RowsToAdd& r, const RowSlots& s) {
   constexpr std::size_t kStride = Vector::kStride;
   const std::int32_t* payload = r.payload.data;
   const std::uint32_t* rows = r.rows;
+  const std::uint16_t* slots = s.slots;
   std::int32_t* histogram = r.histogram;
   const std::size_t n_rows = r.n_rows;
+  const std::size_t n_to_fetch = n_rows + s.n_behind;
   for (std::size_t i = 0; i < n_rows; ++i) {
-    if (i + kAhead < n_rows) Vector::prefetch(payload + rows[i + kAhead] * kStride);
+    if (i + kAhead < n_to_fetch) Vector::prefetch(payload + rows[i + kAhead] * kStride);
     Vector(payload + rows[i] * kStride).add_to(histogram + slots[i] * kStride);
   }
 }
@@ -226,7 +228,7 @@ void add_cells(const RowsToAdd& r, const TileCells& t) {
                [&](auto type) { add_rows_of_cells<typename decltype(type)::type>(r, t); });
 }
 
-void add_each(const RowsToAdd& r, const std::uint16_t* slots) {
+void add_each(const RowsToAdd& r, const RowSlots& slots) {
   with_vectors(r.payload.width, r.payload.packed,
                [&](auto type) { add_each_row<typename decltype(type)::type>(r, slots); });
 }

@@ -63,6 +63,12 @@ bool HistogramBuilder::has_few_cells(std::size_t at, std::size_t n_rows) const {
   return kCellCost * share * static_cast<double>(tile.cells.slots.size()) <= static_cast<double>(tile.n_slots());
 }
 
+bool HistogramBuilder::goes_by_features(std::size_t n_rows) const {
+  for (std::size_t at = 0; at < matrix_.tiles.size(); ++at)
+    if (choose(at, n_rows) != Visit::kFeatureCells) return false;
+  return true;
+}
+
 void HistogramBuilder::fit(Scratch& scratch) const {
   const PayloadLayout& layout = payload_.layout;
   std::size_t bins = 0;
@@ -163,7 +169,7 @@ void HistogramBuilder::add_feature_cells(std::size_t at, const RowsToAdd& rows) 
     std::fill_n(rows.histogram + range.first_slot * size, (range.last_slot - range.first_slot) * size, 0);
     const std::size_t first = cells.begin[range.begin], n = cells.begin[range.end] - first;
     histogram_kernels().add_each({rows.payload, cells.rows.data() + first, n, rows.histogram},
-                                 cells.slots.data() + first);
+                                 {cells.slots.data() + first, cells.rows.size() - first - n});
   }
 }
 

@@ -41,6 +41,8 @@ class HistogramBuilder {
   // Whether so few cells are listed in a tile for so many rows that each of them is better taken by itself than a
   // histogram of all bins is made.
   bool has_few_cells(std::size_t tile, std::size_t n_rows) const;
+  // Whether the cells of so many rows are visited feature by feature in all tiles, not row by row.
+  bool goes_by_features(std::size_t n_rows) const;
   // Whether the tree may use any feature of a tile.
   bool uses(std::size_t tile) const { return all_features_ || !positions_[tile].empty(); }
   // The sums of a node's rows over all channels, with PayloadLayout::kSlack.

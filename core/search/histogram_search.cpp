@@ -189,7 +189,7 @@ void HistogramSearch::cut_into_pieces(Evaluation& evaluation, const Team& team) 
   const std::size_t additions = node.n_rows * matrix_.n_in_tiles() * terms_.layout().n_channels();
   const std::size_t bins = matrix_.n_slots / std::max<std::size_t>(1, matrix_.n_in_tiles());
   const std::size_t n_pieces = std::min(kPiecesOfThread * static_cast<std::size_t>(team.size), additions / kLeastPiece);
-  if (team.size == 1 || n_pieces <= n_tiles) return;
+  if (team.size == 1 || n_pieces <= n_tiles || builder_.goes_by_features(node.n_here())) return;
   const std::size_t n_parts = std::min((n_pieces + n_tiles * n_outputs - 1) / (n_tiles * n_outputs),
                                        std::max<std::size_t>(1, node.n_rows / (kLeastRowsOfBin * (bins + 1))));
   if (n_parts * n_outputs == 1) return;

@@ -110,6 +110,8 @@ struct BinnedMatrix {
   bool keeps_all_codes() const;
   // Features that are in tiles.
   std::size_t n_in_tiles() const;
+  // Those of which cells are listed feature by feature.
+  std::size_t n_listing_cells() const;
   std::uint32_t code(std::size_t row, std::size_t feature) const {
     const FeatureBins& bins = features[feature];
     return bins.tile == kNoTile ? 0 : tiles[bins.tile].code(row, bins.position);
