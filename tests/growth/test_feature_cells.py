@@ -1,4 +1,4 @@
-"""Cells that are listed feature by feature, where rows have few of them: trees are those of the dense table."""
+"""Cells listed feature by feature, where rows have few of them: trees are those of the dense table."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,8 @@ def make_table(cells_of_row, seed, full_columns=0):
     rng = np.random.default_rng(seed)
     X = np.zeros((N, M), dtype=np.float32)
     places = rng.choice(N * (M - 50), size=int(cells_of_row * N), replace=False)
-    values = np.where(rng.random(len(places)) < 0.5, rng.normal(size=len(places)), rng.integers(1, 4, len(places)))
+    numbers, counts = rng.normal(size=len(places)), rng.integers(1, 4, len(places))
+    values = np.where(rng.random(len(places)) < 0.5, numbers, counts)
     X[:, : M - 50].flat[places] = np.where(rng.random(len(places)) < 0.03, np.nan, values)
     X[:, M - 50 : M - 50 + full_columns] = rng.normal(size=(N, full_columns))
     return X
