@@ -137,10 +137,46 @@ void bound_sides(const SidesTile& s) {
   }
 }
 
+template <int V, bool Ratios>
+void widen_outputs(const OutputRanges& r) {
+  SignedOutputs lowest[V], highest[V];
+  OutputFloats ratio[V] = {};
+  for (int v = 0; v < V; ++v) {
+    lowest[v] = (SignedOutputs)load_sums(r.lowest + v * kOutputs);
+    highest[v] = (SignedOutputs)load_sums(r.highest + v * kOutputs);
+    if (Ratios) ratio[v] = load_terms(r.ratio + v * kOutputs);
+  }
+  for (std::size_t i = 0; i < r.n_rows; ++i) {
+    const std::int32_t* row = r.payload + r.places[i] * static_cast<std::size_t>(r.width);
+    for (int v = 0; v < V; ++v) {
+      const SignedOutputs gradient = (SignedOutputs)load_sums(row + v * kOutputs);
+      lowest[v] = gradient < lowest[v] ? gradient : lowest[v];
+      highest[v] = gradient > highest[v] ? gradient : highest[v];
+      if (!Ratios) continue;
+      const OutputFloats of_row = __builtin_convertvector(gradient, OutputFloats);
+      const OutputFloats magnitude = of_row < 0.0f ? -of_row : of_row;
+      const OutputFloats hessian = to_floats(load_sums(row + r.hessian_channel + v * kOutputs));
+      const OutputFloats quotient = hessian / (magnitude > 1.0f ? magnitude : OutputFloats{} + 1.0f);
+      ratio[v] = quotient < ratio[v] ? quotient : ratio[v];
+    }
+  }
+  for (int j = 0; j < r.n_outputs; ++j) {  // no further: what comes next is of other outputs
+    r.lowest[j] = lowest[j / kOutputs][j % kOutputs];
+    r.highest[j] = highest[j / kOutputs][j % kOutputs];
+    if (Ratios) r.ratio[j] = ratio[j / kOutputs][j % kOutputs];
+  }
+}
+
+void widen(const OutputRanges& r) {
+  with_vectors_of(r.n_outputs, [&](auto v) {
+    r.ratio != nullptr ? widen_outputs<decltype(v)::value, true>(r) : widen_outputs<decltype(v)::value, false>(r);
+  });
+}
+
 }  // namespace
 
 extern const EstimateKernels kEstimateKernels;
-const EstimateKernels kEstimateKernels = {estimate, highest_estimate, bound_sides, kFewOutputs};
+const EstimateKernels kEstimateKernels = {estimate, highest_estimate, bound_sides, widen, kFewOutputs};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

@@ -63,6 +63,20 @@ struct SidesTile {
 constexpr std::size_t kSidesTogether = 64;
 constexpr float kNoWeight = 1e-30f;  // what divides where nothing is left
 
+// Gradients and Hessians of an output tile in some rows, and what is to be known of each output.
+struct OutputRanges {
+  const std::int32_t* payload;
+  int width;
+  int hessian_channel;
+  int n_outputs;
+  const std::uint32_t* places;  // of the rows among the vectors
+  std::size_t n_rows;
+  // To be widened, and to be lowered: Hessian / |gradient|, where a gradient of 0 is taken as 1. Null: not asked for.
+  std::int32_t* lowest;
+  std::int32_t* highest;
+  float* ratio;
+};
+
 // Without L1 regularisation, and with moderate terms.
 struct EstimateKernels {
   // Returns the highest of the estimates added to; 0 where no candidate is allowed.
@@ -71,7 +85,8 @@ struct EstimateKernels {
   // than an estimate's error need not be looked at.
   float (*highest_estimate)(const BinsTile& tile);
   void (*bound_sides)(const SidesTile& sides);
-  // Up to so many outputs, highest_estimate takes several bins at once.
+  void (*widen)(const OutputRanges& ranges);
+  // Up to so many outputs, `highest_estimate` takes several bins at once.
   int few_outputs;
 };
 

@@ -114,6 +114,7 @@ class NodeRows {
   std::size_t size() const { return n_rows_; }
   std::uint32_t row(std::size_t i) const { return rows_[i]; }     // its number in the table
   std::uint32_t place(std::size_t i) const { return place_[i]; }  // among the vectors of a tile
+  const std::uint32_t* places() const { return place_; }
   const std::int32_t* tile(int t) const { return data_ + static_cast<std::size_t>(t) * tile_size_; }
 
  private:

@@ -104,14 +104,18 @@ std::vector<std::int32_t> HistogramBuilder::sum_rows(const Node& node, const Tea
   return {sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
-bool HistogramBuilder::sort(std::size_t at, const RowRange& range, SortedRows& sorted) const {
+bool HistogramBuilder::take_to_sort(std::size_t at, const RowRange& range, std::size_t n_parts, std::uint32_t* order,
+                                    SortedRows& sorted) const {
   const FeatureTile& tile = matrix_.tiles[at];
-  if (choose(at, range.size()) != Visit::kCodes || !SortedRows::pays(tile, payload_.layout, range.size())) return false;
-  sorted.take(tile, all_features_ ? nullptr : &positions_[at], rows_.data() + range.begin, range.size());
+  if (choose(at, range.size() / n_parts) != Visit::kCodes ||
+      !SortedRows::pays(tile, payload_.layout, range.size() / n_parts))
+    return false;
+  sorted.take(tile, all_features_ ? nullptr : &positions_[at], rows_.data() + range.begin, range.size(), n_parts,
+              order);
   return true;
 }
 
-void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& range, const SortedRows* sorted,
+void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& range, const SortedPart& sorted,
                              Scratch& scratch, std::int32_t* histogram) const {
   const FeatureTile& tile = matrix_.tiles[at];
   const PayloadLayout& layout = payload_.layout;
@@ -130,7 +134,7 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& ra
     add_feature_cells(at, rows);
   } else if (visit == Visit::kCodes && !layout.packed) {
     each_used(at, [&](std::size_t first, std::size_t count) { std::fill_n(histogram + first, count, 0); });
-    sorted != nullptr ? sorted->add_to(histogram, rows.payload) : add_codes(at, rows);
+    sorted.rows != nullptr ? sorted.rows->add_to(histogram, rows.payload, sorted.part) : add_codes(at, rows);
   } else {
     std::fill_n(sums, tile.n_slots() * layout.row_size(), 0);
     visit == Visit::kCells ? histogram_kernels().add_cells(rows, tile.cells.view()) : add_codes(at, rows);

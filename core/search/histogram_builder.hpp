@@ -50,11 +50,13 @@ class HistogramBuilder {
   // The histogram of some rows here, where bins of features that the tree may not use can hold anything. Where a tile
   // skips the most frequent bins of its features, these are complete only after `complete`, which needs the sums of all
   // rows in the histogram, the node's totals.
-  // `sorted`: the same rows, as `sort` left them; null: they are taken as they come.
-  void build(std::size_t tile, int output_tile, const RowRange& range, const SortedRows* sorted, Scratch& scratch,
+  // `sorted`: the same rows, when they have been sorted; without any they are taken as they come.
+  void build(std::size_t tile, int output_tile, const RowRange& range, const SortedPart& sorted, Scratch& scratch,
              std::int32_t* histogram) const;
-  // Sorts rows for the histograms of all output tiles, if that pays; returns whether it did.
-  bool sort(std::size_t tile, const RowRange& range, SortedRows& sorted) const;
+  // Takes rows, in so many parts, that are to be sorted for the histograms of all output tiles; false: that does not
+  // pay. `order`: memory, as SortedRows takes it.
+  bool take_to_sort(std::size_t tile, const RowRange& range, std::size_t n_parts, std::uint32_t* order,
+                    SortedRows& sorted) const;
   void complete(std::size_t tile, int output_tile, const Node& node, std::int32_t* histogram) const;
   // Calls body(first number, how many) for the bins of a tile's histogram whose features the tree may use.
   template <class Body>
