@@ -179,7 +179,8 @@ nb::object cuts_of_values(const Vector<double>& values, const Vector<std::int64_
            "weights must be whole numbers from 1 on, together less than 2^52");
     left -= summary.weights[i];
   }
-  ColumnCuts cuts = cuts_of_summary(summary, max_bins.value_or(0), categorical, column);
+  CutMemory memory;
+  ColumnCuts cuts = cuts_of_summary(summary, max_bins.value_or(0), categorical, column, memory);
   return nb::make_tuple(to_numpy(std::move(cuts.cuts)), to_numpy(std::move(cuts.categories)));
 }
 
@@ -279,6 +280,9 @@ void bind_table(nb::module_& m) {
       .def_prop_ro(
           "n_in_tiles", [](const BinnedMatrix& b) { return b.n_in_tiles(); },
           "Features that are kept; the others have one bin, and cannot be split.")
+      .def_prop_ro(
+          "n_listing_cells", [](const BinnedMatrix& b) { return b.n_listing_cells(); },
+          "Features of which the cells outside of the most frequent bin are listed feature by feature.")
       .def("codes", &training_codes, "Codes of the training rows, rows x features; missing is the last bin.")
       .def("feature_combinations", &combinations_of_features,
            "Per feature, the number of the combination of neighbours that histograms may sum as one; -1: none.")

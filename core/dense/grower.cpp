@@ -19,6 +19,8 @@ GrownTree DenseGrower::grow(const GrowTask& task, const GrowSettings& settings) 
   quantize(gradients, same ? bounds : bounds_of(gradients, task.shard, settings.n_threads),
            {settings.exact_splits(), settings.packed_sums, settings.n_threads}, task.shard, payload_);
   const std::vector<std::uint32_t>& rows = growth_.take_rows(task);
+  if (rows.size() < payload_.n_rows && has_many_feature_cells(*task.matrix, rows.size()))
+    payload_.clear_others(rows.data(), rows.size());
   const OutputTerms terms(payload_, settings.rules, gradients.gain_weight, gradients.unit);
   RootMoments moments;
   if (task.matrix->has_categories()) moments = root_moments(gradients, rows, task.shard, settings.n_threads);

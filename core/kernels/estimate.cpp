@@ -107,10 +107,76 @@ float highest_estimate(const BinsTile& b) {
   });
 }
 
+typedef float Sides __attribute__((vector_size(64), aligned(4), may_alias));
+constexpr std::size_t kSides = 16;  // of a vector
+
+inline Sides load_sides(const float* from) { return *reinterpret_cast<const Sides*>(from); }
+
+// The last ones are too few for a vector.
+void bound_sides(const SidesTile& s) {
+  constexpr float kLowest = -3.4e38f;
+  for (std::size_t first = 0; first < s.n; first += kSidesTogether) {
+    const std::size_t end = s.n - first < kSidesTogether ? s.n : first + kSidesTogether;
+    Sides most = Sides{} + kLowest;
+    std::size_t i = first;
+    for (; i + kSides <= end; i += kSides) {
+      const Sides both = load_sides(s.gradient + i) + s.own, rest = s.lightest - load_sides(s.weight + i);
+      const Sides divisor = rest > Sides{} ? rest : Sides{} + kNoWeight;
+      const Sides bound = (load_sides(s.score + i) + both * both / divisor) * s.factor;
+      *reinterpret_cast<Sides*>(s.highest + i) = bound;
+      most = bound > most ? bound : most;
+    }
+    float highest = kLowest;
+    for (std::size_t l = 0; l < kSides; ++l) highest = most[l] > highest ? most[l] : highest;
+    for (; i < end; ++i) {
+      const float both = s.gradient[i] + s.own, rest = s.lightest - s.weight[i];
+      s.highest[i] = (s.score[i] + both * both / (rest > 0.0f ? rest : kNoWeight)) * s.factor;
+      highest = s.highest[i] > highest ? s.highest[i] : highest;
+    }
+    s.highest_of_together[first / kSidesTogether] = highest;
+  }
+}
+
+template <int V, bool Ratios>
+void widen_outputs(const OutputRanges& r) {
+  SignedOutputs lowest[V], highest[V];
+  OutputFloats ratio[V] = {};
+  for (int v = 0; v < V; ++v) {
+    lowest[v] = (SignedOutputs)load_sums(r.lowest + v * kOutputs);
+    highest[v] = (SignedOutputs)load_sums(r.highest + v * kOutputs);
+    if (Ratios) ratio[v] = load_terms(r.ratio + v * kOutputs);
+  }
+  for (std::size_t i = 0; i < r.n_rows; ++i) {
+    const std::int32_t* row = r.payload + r.places[i] * static_cast<std::size_t>(r.width);
+    for (int v = 0; v < V; ++v) {
+      const SignedOutputs gradient = (SignedOutputs)load_sums(row + v * kOutputs);
+      lowest[v] = gradient < lowest[v] ? gradient : lowest[v];
+      highest[v] = gradient > highest[v] ? gradient : highest[v];
+      if (!Ratios) continue;
+      const OutputFloats of_row = __builtin_convertvector(gradient, OutputFloats);
+      const OutputFloats magnitude = of_row < 0.0f ? -of_row : of_row;
+      const OutputFloats hessian = to_floats(load_sums(row + r.hessian_channel + v * kOutputs));
+      const OutputFloats quotient = hessian / (magnitude > 1.0f ? magnitude : OutputFloats{} + 1.0f);
+      ratio[v] = quotient < ratio[v] ? quotient : ratio[v];
+    }
+  }
+  for (int j = 0; j < r.n_outputs; ++j) {  // no further: what comes next is of other outputs
+    r.lowest[j] = lowest[j / kOutputs][j % kOutputs];
+    r.highest[j] = highest[j / kOutputs][j % kOutputs];
+    if (Ratios) r.ratio[j] = ratio[j / kOutputs][j % kOutputs];
+  }
+}
+
+void widen(const OutputRanges& r) {
+  with_vectors_of(r.n_outputs, [&](auto v) {
+    r.ratio != nullptr ? widen_outputs<decltype(v)::value, true>(r) : widen_outputs<decltype(v)::value, false>(r);
+  });
+}
+
 }  // namespace
 
 extern const EstimateKernels kEstimateKernels;
-const EstimateKernels kEstimateKernels = {estimate, highest_estimate, kFewOutputs};
+const EstimateKernels kEstimateKernels = {estimate, highest_estimate, bound_sides, widen, kFewOutputs};
 
 }  // namespace POLYLEAF_ISA
 }  // namespace polyleaf

@@ -46,6 +46,37 @@ struct BinsTile {
   float bar;            // an estimate that others have reached; 0: none
 };
 
+// Bounds on what the candidates of some features score, from the sides that they had in a node above
+// (search/side_bounds.hpp).
+struct SidesTile {
+  const float* score;
+  const float* gradient;
+  const float* weight;
+  std::size_t n;   // features
+  float own;       // what the gradients of the node add to those of a side
+  float lightest;  // what a side's weight leaves of it
+  float factor;
+  float* highest;              // per feature
+  float* highest_of_together;  // of each kSidesTogether of them
+};
+
+constexpr std::size_t kSidesTogether = 64;
+constexpr float kNoWeight = 1e-30f;  // what divides where nothing is left
+
+// Gradients and Hessians of an output tile in some rows, and what is to be known of each output.
+struct OutputRanges {
+  const std::int32_t* payload;
+  int width;
+  int hessian_channel;
+  int n_outputs;
+  const std::uint32_t* places;  // of the rows among the vectors
+  std::size_t n_rows;
+  // To be widened, and to be lowered: Hessian / |gradient|, where a gradient of 0 is taken as 1. Null: not asked for.
+  std::int32_t* lowest;
+  std::int32_t* highest;
+  float* ratio;
+};
+
 // Without L1 regularisation, and with moderate terms.
 struct EstimateKernels {
   // Returns the highest of the estimates added to; 0 where no candidate is allowed.
@@ -53,7 +84,9 @@ struct EstimateKernels {
   // The highest estimate of any candidate of a feature; 0: none is allowed. Candidates that stay below the bar by more
   // than an estimate's error need not be looked at.
   float (*highest_estimate)(const BinsTile& tile);
-  // Up to so many outputs, it takes several bins at once.
+  void (*bound_sides)(const SidesTile& sides);
+  void (*widen)(const OutputRanges& ranges);
+  // Up to so many outputs, `highest_estimate` takes several bins at once.
   int few_outputs;
 };
 

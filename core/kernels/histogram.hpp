@@ -80,6 +80,12 @@ struct TileCells {
   std::size_t lines;  // cache lines that the cells of most rows take
 };
 
+// The slot of each of some rows, and how many more rows stand behind them, which may come next.
+struct RowSlots {
+  const std::uint16_t* slots;
+  std::size_t n_behind;
+};
+
 // Sums of the combinations of the bins of neighbouring features (table/feature_combinations.hpp), to be made those of
 // the features.
 struct CombinationTile {
@@ -107,6 +113,8 @@ struct HistogramKernels {
   void (*quantize)(const QuantizeTile& tile, std::size_t begin, std::size_t end);
   void (*add_codes)(const RowsToAdd& rows, const TileCodes& codes);
   void (*add_cells)(const RowsToAdd& rows, const TileCells& cells);
+  // Adds each of the rows, which may come more than once, to a slot of its own.
+  void (*add_each)(const RowsToAdd& rows, const RowSlots& slots);
   // Fetches the vectors of a chunk's rows into the cache, and adds them to the bins of one feature. Not packed.
   void (*fetch_payload)(const SortedChunk& chunk);
   void (*add_sorted)(const SortedChunk& chunk);

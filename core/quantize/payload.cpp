@@ -248,8 +248,23 @@ void quantize_tiles(const Gradients& in, const Scales& scales, const Shard& shar
 
 }  // namespace
 
+void Payload::clear_others(const std::uint32_t* rows, std::size_t n) {
+  const std::size_t size = layout.row_size();
+  for (int t = 0; t < layout.n_tiles; ++t) {
+    std::int32_t* tile = data.data() + static_cast<std::size_t>(t) * n_rows * size;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i <= n; ++i) {
+      const std::size_t row = i < n ? rows[i] : n_rows;
+      std::fill(tile + next * size, tile + row * size, 0);
+      next = row + 1;
+    }
+  }
+  is_cleared = true;
+}
+
 void quantize(const Gradients& in, const GradientBounds& bounds, const QuantizeSettings& settings, const Shard& shard,
               Payload& payload) {
+  payload.is_cleared = false;
   const bool full = settings.full_hessian;
   const HessianKind kind = full                                              ? HessianKind::kFull
                            : in.hessian != nullptr                           ? HessianKind::kDiagonal

@@ -95,7 +95,11 @@ struct Payload {
   std::vector<double> gradient_unit;  // per output: what 1 of the integer channel means
   std::vector<double> hessian_unit;   // per output (a shared Hessian: all equal), or per entry of the triangle
 
+  bool is_cleared = false;          // rows that are not in the tree are zeros
   bool hessian_is_positive = true;  // no entry of a diagonal one is negative
+
+  // Clears the rows that are not among these, which ascend.
+  void clear_others(const std::uint32_t* rows, std::size_t n);
 
   PayloadRows tile(int t) const {
     return {data.data() + static_cast<std::size_t>(t) * n_rows * layout.row_size(), layout.width, layout.packed};
@@ -110,6 +114,7 @@ class NodeRows {
   std::size_t size() const { return n_rows_; }
   std::uint32_t row(std::size_t i) const { return rows_[i]; }     // its number in the table
   std::uint32_t place(std::size_t i) const { return place_[i]; }  // among the vectors of a tile
+  const std::uint32_t* places() const { return place_; }
   const std::int32_t* tile(int t) const { return data_ + static_cast<std::size_t>(t) * tile_size_; }
 
  private:

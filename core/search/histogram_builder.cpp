@@ -20,13 +20,14 @@ HistogramBuilder::HistogramBuilder(const BinnedMatrix& matrix, const Payload& pa
     : matrix_(matrix),
       payload_(payload),
       rows_(rows),
+      all_rows_(rows.size() == payload.n_rows || payload.is_cleared),
       all_features_(feature_mask == nullptr),
       positions_(matrix.tiles.size()),
       used_(matrix.tiles.size()) {
   for (std::size_t at = 0; at < matrix_.tiles.size(); ++at) {
     const FeatureTile& tile = matrix_.tiles[at];
     if (all_features_) {
-      used_[at].push_back({0, tile.n_slots()});
+      used_[at].push_back({0, tile.n_features(), 0, tile.n_slots()});
       continue;
     }
     std::vector<std::uint32_t>& positions = positions_[at];
@@ -38,11 +39,10 @@ HistogramBuilder::HistogramBuilder(const BinnedMatrix& matrix, const Payload& pa
     }
     positions.resize(n);
     for (const std::uint32_t position : positions) {
-      const std::size_t begin = tile.slot_begin[position], end = tile.slot_begin[position + 1];
-      if (!used_[at].empty() && used_[at].back().end == begin)
-        used_[at].back().end = end;
-      else
-        used_[at].push_back({begin, end});
+      if (used_[at].empty() || used_[at].back().end != position)
+        used_[at].push_back({position, position, tile.slot_begin[position], tile.slot_begin[position]});
+      used_[at].back().end = position + 1;
+      used_[at].back().last_slot = tile.slot_begin[position + 1];
     }
   }
 }
@@ -61,6 +61,12 @@ bool HistogramBuilder::has_few_cells(std::size_t at, std::size_t n_rows) const {
   if (tile.keeps_codes) return false;
   const double share = static_cast<double>(n_rows) / static_cast<double>(matrix_.n_rows);
   return kCellCost * share * static_cast<double>(tile.cells.slots.size()) <= static_cast<double>(tile.n_slots());
+}
+
+bool HistogramBuilder::goes_by_features(std::size_t n_rows) const {
+  for (std::size_t at = 0; at < matrix_.tiles.size(); ++at)
+    if (choose(at, n_rows) != Visit::kFeatureCells) return false;
+  return true;
 }
 
 void HistogramBuilder::fit(Scratch& scratch) const {
@@ -98,14 +104,18 @@ std::vector<std::int32_t> HistogramBuilder::sum_rows(const Node& node, const Tea
   return {sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
-bool HistogramBuilder::sort(std::size_t at, const RowRange& range, SortedRows& sorted) const {
+bool HistogramBuilder::take_to_sort(std::size_t at, const RowRange& range, std::size_t n_parts, std::uint32_t* order,
+                                    SortedRows& sorted) const {
   const FeatureTile& tile = matrix_.tiles[at];
-  if (choose(at, range.size()) != Visit::kCodes || !SortedRows::pays(tile, payload_.layout, range.size())) return false;
-  sorted.take(tile, all_features_ ? nullptr : &positions_[at], rows_.data() + range.begin, range.size());
+  if (choose(at, range.size() / n_parts) != Visit::kCodes ||
+      !SortedRows::pays(tile, payload_.layout, range.size() / n_parts))
+    return false;
+  sorted.take(tile, all_features_ ? nullptr : &positions_[at], rows_.data() + range.begin, range.size(), n_parts,
+              order);
   return true;
 }
 
-void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& range, const SortedRows* sorted,
+void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& range, const SortedPart& sorted,
                              Scratch& scratch, std::int32_t* histogram) const {
   const FeatureTile& tile = matrix_.tiles[at];
   const PayloadLayout& layout = payload_.layout;
@@ -120,9 +130,11 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& ra
     histogram_kernels().sum_combinations({rows.histogram, layout.width, layout.packed, combinations.size(),
                                           combinations.first.data(), combinations.slot_begin.data(),
                                           tile.slot_begin.data(), sums});
+  } else if (visit == Visit::kFeatureCells) {
+    add_feature_cells(at, rows);
   } else if (visit == Visit::kCodes && !layout.packed) {
     each_used(at, [&](std::size_t first, std::size_t count) { std::fill_n(histogram + first, count, 0); });
-    sorted != nullptr ? sorted->add_to(histogram, rows.payload) : add_codes(at, rows);
+    sorted.rows != nullptr ? sorted.rows->add_to(histogram, rows.payload, sorted.part) : add_codes(at, rows);
   } else {
     std::fill_n(sums, tile.n_slots() * layout.row_size(), 0);
     visit == Visit::kCells ? histogram_kernels().add_cells(rows, tile.cells.view()) : add_codes(at, rows);
@@ -132,7 +144,8 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& ra
 
 HistogramBuilder::Visit HistogramBuilder::choose(std::size_t at, std::size_t n_rows) const {
   const FeatureTile& tile = matrix_.tiles[at];
-  if (!tile.keeps_codes) return Visit::kCells;
+  if (!tile.keeps_codes)
+    return all_rows_ && n_rows == rows_.size() && !tile.feature_cells.empty() ? Visit::kFeatureCells : Visit::kCells;
   if (!all_features_ && positions_[at].size() < kFewFeatures * tile.n_features()) return Visit::kCodes;
   if (combinations_pay(at, n_rows)) return Visit::kCombinations;
   return tile.skips_frequent ? Visit::kCells : Visit::kCodes;
@@ -150,6 +163,18 @@ bool HistogramBuilder::combinations_pay(std::size_t at, std::size_t n_rows) cons
   const double saved = static_cast<double>(n_cells) - static_cast<double>(combinations.cells.slots.size());
   return saved * static_cast<double>(n_rows) >
          kCombinationCost * static_cast<double>(combinations.n_slots()) * static_cast<double>(matrix_.n_rows);
+}
+
+// Of the features that the tree may use.
+void HistogramBuilder::add_feature_cells(std::size_t at, const RowsToAdd& rows) const {
+  const FeatureCells& cells = matrix_.tiles[at].feature_cells;
+  const std::size_t size = payload_.layout.row_size();
+  for (const UsedRange& range : used_[at]) {
+    std::fill_n(rows.histogram + range.first_slot * size, (range.last_slot - range.first_slot) * size, 0);
+    const std::size_t first = cells.begin[range.begin], n = cells.begin[range.end] - first;
+    histogram_kernels().add_each({rows.payload, cells.rows.data() + first, n, rows.histogram},
+                                 {cells.slots.data() + first, cells.rows.size() - first - n});
+  }
 }
 
 void HistogramBuilder::add_codes(std::size_t at, const RowsToAdd& rows) const {

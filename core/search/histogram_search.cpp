@@ -17,6 +17,8 @@ constexpr int kReserve = 16;
 constexpr std::size_t kPiecesOfThread = 4;
 constexpr std::size_t kLeastPiece = kParallelWork / 2;
 constexpr std::size_t kLeastRowsOfBin = 4;
+// Cells whose order is kept for pieces, 4 bytes each: those of all rows, where they are no more than this.
+constexpr std::size_t kMostOrdered = std::size_t{1} << 23;
 
 }  // namespace
 
@@ -44,6 +46,9 @@ HistogramSearch::HistogramSearch(const BinnedMatrix& matrix, const OutputTerms& 
     builder_.fit(of(thread).build);
     of(thread).histogram.grow(n_tiles * largest * static_cast<std::size_t>(terms.layout().width));
   }
+  const std::size_t n_cells = rows_.size() * matrix_.n_in_tiles();
+  orders_pieces_ = n_threads_ > 1 && n_cells <= kMostOrdered && SortedRows::has_enough(terms.layout());
+  if (orders_pieces_) memory_.order.grow(n_cells);
 }
 
 // Depth-first order keeps one histogram per level and thread, as far as a level has nodes, best-first order one per
@@ -143,7 +148,7 @@ void HistogramSearch::evaluate_children(Node& parent, Node& small, Node& large, 
 
 void HistogramSearch::evaluate(const Siblings& nodes, const Team& team) {
   Evaluation evaluation{
-      nodes, searches_.start(nodes.built, nodes.derived, team.member), nothing_found(team.member), {}, {}};
+      nodes, searches_.start(nodes.built, nodes.derived, team.member), nothing_found(team.member), {}, {}, {}};
   evaluation.search.nodes[NodeSearches::kBuilt].sides = pool_.sides(nodes.built->slot);
   evaluation.search.nodes[NodeSearches::kDerived].sides = pool_.sides(nodes.parent_slot);
   const bool worthwhile = work(*nodes.built) >= kParallelWork;
@@ -155,6 +160,7 @@ void HistogramSearch::evaluate(const Siblings& nodes, const Team& team) {
     });
   } else {
     const auto n_outputs = static_cast<std::size_t>(terms_.layout().n_tiles);
+    if (orders_pieces_) sort_for_pieces(evaluation, team);
     team.run(true, n_tiles * n_outputs * evaluation.part_slots.size(),
              [&](std::size_t piece, int thread) { build_piece(piece, thread, evaluation); });
     for (int& slot : evaluation.part_slots)
@@ -189,7 +195,7 @@ void HistogramSearch::cut_into_pieces(Evaluation& evaluation, const Team& team) 
   const std::size_t additions = node.n_rows * matrix_.n_in_tiles() * terms_.layout().n_channels();
   const std::size_t bins = matrix_.n_slots / std::max<std::size_t>(1, matrix_.n_in_tiles());
   const std::size_t n_pieces = std::min(kPiecesOfThread * static_cast<std::size_t>(team.size), additions / kLeastPiece);
-  if (team.size == 1 || n_pieces <= n_tiles) return;
+  if (team.size == 1 || n_pieces <= n_tiles || builder_.goes_by_features(node.n_here())) return;
   const std::size_t n_parts = std::min((n_pieces + n_tiles * n_outputs - 1) / (n_tiles * n_outputs),
                                        std::max<std::size_t>(1, node.n_rows / (kLeastRowsOfBin * (bins + 1))));
   if (n_parts * n_outputs == 1) return;
@@ -205,6 +211,24 @@ void HistogramSearch::cut_into_pieces(Evaluation& evaluation, const Team& team) 
   for (std::atomic<int>& one : evaluation.n_missing) one = static_cast<int>(n_outputs * slots.size());
 }
 
+// One order of the rows serves all tiles of outputs. That of a node stands where its rows stand among all rows.
+void HistogramSearch::sort_for_pieces(Evaluation& evaluation, const Team& team) {
+  const RowRange range = rows_of(*evaluation.nodes.built);
+  std::vector<SortedRows>& sorted = evaluation.sorted;
+  sorted.resize(matrix_.tiles.size());
+  std::size_t n_chunks = 0;
+  for (std::size_t at = 0; at < sorted.size(); ++at) {
+    const FeatureTile& tile = matrix_.tiles[at];
+    std::uint32_t* order = memory_.order.data() + rows_.size() * tile.first_feature + range.begin * tile.n_features();
+    if (builder_.uses(at) && builder_.take_to_sort(at, range, evaluation.part_slots.size(), order, sorted[at]))
+      n_chunks = sorted[at].n_chunks();
+  }
+  team.run(true, sorted.size() * n_chunks, [&](std::size_t task, int thread) {
+    SortedRows& of_tile = sorted[task / n_chunks];
+    if (of_tile.n_chunks() > 0) of_tile.sort(task % n_chunks, of(thread).codes);
+  });
+}
+
 // Whoever builds the last piece of a tile of features goes on with the search in it.
 void HistogramSearch::build_piece(std::size_t piece, int thread, Evaluation& evaluation) {
   const auto n_outputs = static_cast<std::size_t>(terms_.layout().n_tiles);
@@ -214,9 +238,18 @@ void HistogramSearch::build_piece(std::size_t piece, int thread, Evaluation& eva
   if (!builder_.uses(at)) return;
   const Node& node = *evaluation.nodes.built;
   const RowRange range{node.begin + node.n_here() * part / n_parts, node.begin + node.n_here() * (part + 1) / n_parts};
-  builder_.build(at, output_tile, range, nullptr, of(thread).build,
+  const bool is_sorted = !evaluation.sorted.empty() && evaluation.sorted[at].n_chunks() > 0;
+  const SortedPart sorted{is_sorted ? &evaluation.sorted[at] : nullptr, part};
+  builder_.build(at, output_tile, range, sorted, of(thread).build,
                  pool_.at(evaluation.part_slots[part], at, output_tile));
   if (--evaluation.n_missing[at] == 0) evaluate_tile(at, thread, evaluation);
+}
+
+// By one thread.
+bool HistogramSearch::sort(std::size_t at, const Node& node, HistogramMemory::OfThread& own) const {
+  if (!builder_.take_to_sort(at, rows_of(node), 1, nullptr, own.sorted)) return false;
+  for (std::size_t chunk = 0; chunk < own.sorted.n_chunks(); ++chunk) own.sorted.sort(chunk, own.codes);
+  return true;
 }
 
 void HistogramSearch::add_up(std::size_t at, int output_tile, const Evaluation& evaluation) {
@@ -246,15 +279,15 @@ void HistogramSearch::evaluate_tile(std::size_t at, int thread, Evaluation& eval
   if (few_cells) rows.take(terms_.payload, rows_.data() + nodes.built->begin, nodes.built->n_here());
   const bool by_rows = slot < 0 && search_built && few_cells && has_few_to_sort(at, nodes.built->n_here());
   const bool has_histogram = !by_rows && (!few_cells || slot >= 0 || search_built);
-  SortedRows& sorted = of(thread).sorted;
-  const bool is_sorted = has_histogram && !is_there && builder_.sort(at, rows_of(*nodes.built), sorted);
+  SortedPart sorted;
+  if (has_histogram && !is_there && sort(at, *nodes.built, of(thread))) sorted.rows = &of(thread).sorted;
   forget_sides(tile, evaluation, few_cells ? &rows : nullptr);
   for (int t = 0; t < layout.n_tiles; ++t) {
     std::int32_t* histogram = first + static_cast<std::size_t>(t) * stride;
     if (is_there)
       add_up(at, t, evaluation);
     else if (has_histogram)
-      builder_.build(at, t, rows_of(*nodes.built), is_sorted ? &sorted : nullptr, of(thread).build, histogram);
+      builder_.build(at, t, rows_of(*nodes.built), sorted, of(thread).build, histogram);
     if (has_histogram) builder_.complete(at, t, *nodes.built, histogram);
     if (has_histogram && search_built) built.add(tile, t, histogram);
     if (nodes.derived == nullptr) continue;

@@ -23,11 +23,13 @@ struct HistogramMemory {
     Buffer<std::int32_t> histogram;
     HistogramBuilder::Scratch build;
     SortedRows sorted;
+    SortedRows::Codes codes;
     NodeRows rows;
     NodeSearches::Found found;
   };
   Buffer<std::int32_t> kept;  // of open nodes
   Buffer<float> sides;
+  Buffer<std::uint32_t> order;  // of sorted rows, where threads build a histogram together
   std::vector<OfThread> threads;
 };
 
@@ -60,11 +62,13 @@ class HistogramSearch : public SplitSearch {
     // features that are not there yet. Empty: a thread builds all of a tile.
     std::vector<int> part_slots;
     std::vector<std::atomic<int>> n_missing;
+    std::vector<SortedRows> sorted;  // of each tile of features, for all pieces; no chunks: rows are taken as they come
   };
 
   std::size_t most_histograms() const;
   bool keeps_histogram(const Node& node) const;
   bool has_few_to_sort(std::size_t at, std::size_t n_rows) const;
+  bool sort(std::size_t at, const Node& node, HistogramMemory::OfThread& own) const;
   bool by_rows(const Node& node, const Team& team) {
     return searches_.by_rows(rows_.data() + node.begin, node.n_rows, team.member);
   }
@@ -79,6 +83,7 @@ class HistogramSearch : public SplitSearch {
   void evaluate_rows(Node& node, const Team& team);
   void evaluate(const Siblings& nodes, const Team& team);
   void cut_into_pieces(Evaluation& evaluation, const Team& team);
+  void sort_for_pieces(Evaluation& evaluation, const Team& team);
   void build_piece(std::size_t piece, int thread, Evaluation& evaluation);
   void evaluate_tile(std::size_t at, int thread, Evaluation& evaluation);
   void forget_sides(const FeatureTile& tile, const Evaluation& evaluation, const NodeRows* lost) const;
@@ -94,6 +99,7 @@ class HistogramSearch : public SplitSearch {
   const HistogramBuilder builder_;
   const HistogramLayout layout_;
   HistogramPool pool_;
+  bool orders_pieces_ = false;  // whether rows of pieces may be sorted
 };
 
 }  // namespace polyleaf

@@ -54,13 +54,13 @@ void LateListingFinder::add_by_sides(const FeatureTile& tile, const std::int32_t
   BinsTile job = prepare_bins();
   const SideBounds bounds(job, estimates_.error());
   const SideArrays& sides = node_.sides;
-  promised_by_side_.resize(tile.n_features());
+  const std::size_t n = tile.n_features();
+  promised_by_side_.resize(n);
+  promised_together_.resize((n + kSidesTogether - 1) / kSidesTogether);
   float* const promised = promised_by_side_.data();
-  bounds.highest(sides, tile.first_feature, tile.n_features(), promised);
+  bounds.highest(sides, tile.first_feature, n, promised, promised_together_.data());
   float bar = bar_;
-  const auto promises_enough = [&](std::size_t position) {
-    return promised[position] >= (bar > kSmallestEstimate ? bar : 0.0f);
-  };
+  const auto is_enough = [&](float promise) { return promise >= (bar > kSmallestEstimate ? bar : 0.0f); };
   const auto look = [&](std::size_t position) {
     const std::size_t at = tile.first_feature + position;
     if (!node_.allows(tile.features[position])) return sides.set(at, {SideBound::kNever, 0.0f, 0.0f});
@@ -73,10 +73,18 @@ void LateListingFinder::add_by_sides(const FeatureTile& tile, const std::int32_t
         at, bounds.of_highest(highest, histogram + tile.frequent_slot[position] * static_cast<std::size_t>(job.width)));
   };
   // The one that promises most comes first: it says what others have to reach.
-  const auto first = static_cast<std::size_t>(std::max_element(promised, promised + tile.n_features()) - promised);
-  if (promises_enough(first)) look(first);
-  for (std::size_t position = 0; position < tile.n_features(); ++position)
-    if (position != first && promises_enough(position)) look(position);
+  const auto highest_of = [](const float* begin, const float* end) {
+    return static_cast<std::size_t>(std::max_element(begin, end) - begin);
+  };
+  const float* together = promised_together_.data();
+  const std::size_t begin = highest_of(together, together + promised_together_.size()) * kSidesTogether;
+  const std::size_t first = begin + highest_of(promised + begin, promised + std::min(n, begin + kSidesTogether));
+  if (is_enough(promised[first])) look(first);
+  for (std::size_t from = 0; from < n; from += kSidesTogether) {
+    if (!is_enough(together[from / kSidesTogether])) continue;
+    for (std::size_t position = from; position < std::min(n, from + kSidesTogether); ++position)
+      if (position != first && is_enough(promised[position])) look(position);
+  }
 }
 
 FoundSplit LateListingFinder::best(const FeatureTile& tile, const TileHistograms& histograms) {

@@ -28,7 +28,8 @@ class LateListingFinder : public EstimatingFinder {
   // Only features that can reach the bar are looked at, of those whose sides are known.
   void add_by_sides(const FeatureTile& tile, const std::int32_t* histogram);
 
-  std::vector<float> promised_by_side_;  // per feature: what its estimates are below
+  std::vector<float> promised_by_side_;   // per feature: what its estimates are below
+  std::vector<float> promised_together_;  // the highest of each kSidesTogether of them
 };
 
 }  // namespace polyleaf

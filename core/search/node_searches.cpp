@@ -80,8 +80,7 @@ bool NodeSearches::by_rows(const std::uint32_t* rows, std::size_t n_rows, int me
   const std::size_t most = std::min(most_two_sided(n_outputs), kTimesFew * few_rows_ * n_outputs / n_rows);
   OfThread& own = of(member);
   own.rows.take(terms_.payload, rows, n_rows);
-  return static_cast<std::size_t>(own.two_sided.look_through(terms_.layout(), own.rows, static_cast<int>(most))) <=
-         most;
+  return static_cast<std::size_t>(own.two_sided.count(terms_.layout(), own.rows, static_cast<int>(most))) <= most;
 }
 
 NodeSearches::Search NodeSearches::start_rows(const Node& node, const NodeRows& rows, int member) {

@@ -215,7 +215,7 @@ void SharedSearch::build(const Job* jobs, std::size_t n) {
     const bool built = builder_.uses(at) && jobs[i].built->n_here() > 0;
     std::fill(histogram, histogram + size + HistogramLayout::kMargin, 0);  // what is not built is also sent
     if (built)
-      builder_.build(at, t, rows_of(*jobs[i].built), nullptr, scratch_[static_cast<std::size_t>(thread)], histogram);
+      builder_.build(at, t, rows_of(*jobs[i].built), {}, scratch_[static_cast<std::size_t>(thread)], histogram);
   });
 }
 

@@ -78,22 +78,17 @@ class SideBounds {
     return {above(score), above(std::sqrt(score * (most_weight + lambda_))), above(most_weight)};
   }
 
-  // What estimates of the candidates of some features are below, from the first one of these on.
-  void highest(const SideArrays& sides, std::size_t first, std::size_t n, float* out) const {
-    const float* score = sides.score + first;
-    const float* gradient = sides.gradient + first;
-    const float* weight = sides.weight + first;
+  // What estimates of the candidates of some features are below, from the first one of these on; and the highest of
+  // each kSidesTogether of them.
+  void highest(const SideArrays& sides, std::size_t first, std::size_t n, float* out, float* out_together) const {
     const float own = above(length_ * std::sqrt(lightest_)), factor = above(1.0 + 2.0 * error_);
     const float lightest = static_cast<float>(lightest_ * (1.0 - kRounding));
-    for (std::size_t i = 0; i < n; ++i) {
-      const float both = own + gradient[i], rest = lightest - weight[i];
-      out[i] = factor * (score[i] + both * both / (rest > 0.0f ? rest : kNothing));
-    }
+    estimate_kernels().bound_sides({sides.score + first, sides.gradient + first, sides.weight + first, n, own, lightest,
+                                    factor, out, out_together});
   }
 
  private:
   static constexpr double kRounding = 2e-6;  // of float32, several times
-  static constexpr float kNothing = 1e-30f;
 
   static float above(double value) { return static_cast<float>(value * (1.0 + kRounding)); }
   double weight(const std::int32_t* sums, int output) const {

@@ -19,18 +19,23 @@ constexpr std::size_t kRowsAhead = 16;
 
 }  // namespace
 
+bool SortedRows::has_enough(const PayloadLayout& layout) {
+  return !layout.packed && layout.n_channels() >= kLeastChannels;
+}
+
 bool SortedRows::pays(const FeatureTile& tile, const PayloadLayout& layout, std::size_t n_rows) {
   const std::size_t n_features = tile.n_features();
-  return !layout.packed && !tile.wide && tile.keeps_codes && layout.n_channels() >= kLeastChannels &&
-         tile.n_slots() <= kMostMeanBins * n_features && n_rows * n_features >= kLeastRowsOfBin * tile.n_slots() &&
-         n_rows * n_features <= kMostCells;
+  return has_enough(layout) && !tile.wide && tile.keeps_codes && tile.n_slots() <= kMostMeanBins * n_features &&
+         n_rows * n_features >= kLeastRowsOfBin * tile.n_slots() && n_rows * n_features <= kMostCells;
 }
 
 void SortedRows::take(const FeatureTile& tile, const std::vector<std::uint32_t>* positions, const std::uint32_t* rows,
-                      std::size_t n_rows) {
+                      std::size_t n_rows, std::size_t n_parts, std::uint32_t* order) {
   tile_ = &tile;
   rows_ = rows;
   n_rows_ = n_rows;
+  n_parts_ = n_parts;
+  n_chunks_ = n_parts * ((n_rows + n_parts * kChunkRows - 1) / (n_parts * kChunkRows));
   positions_.clear();
   n_bins_.clear();
   n_slots_ = 0;
@@ -41,30 +46,33 @@ void SortedRows::take(const FeatureTile& tile, const std::vector<std::uint32_t>*
     n_bins_.push_back(tile.slot_begin[position + 1] - tile.slot_begin[position]);
     n_slots_ += n_bins_.back();
   }
-  const std::size_t n_chunks = (n_rows + kChunkRows - 1) / kChunkRows;
-  order_.grow(n_rows * n_features);
-  ends_.grow(n_chunks * n_slots_);
-  codes_.grow(n_features * kCodesStride);
-  const std::size_t step = tile.n_features();
-  for (std::size_t begin = 0; begin < n_rows; begin += kChunkRows) {
-    const std::size_t n = std::min(kChunkRows, n_rows - begin);
-    const std::uint32_t* of_chunk = rows + begin;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (begin + i + kRowsAhead < n_rows) __builtin_prefetch(tile.codes.data() + of_chunk[i + kRowsAhead] * step);
-      const std::uint8_t* codes = tile.codes.data() + of_chunk[i] * step;
-      for (std::size_t f = 0; f < n_features; ++f) codes_[f * kCodesStride + i] = codes[positions_[f]];
-    }
-    std::uint16_t* ends = ends_.data() + begin / kChunkRows * n_slots_;
-    for (std::size_t f = 0; f < n_features; ++f) {
-      sort(n_bins_[f], codes_.data() + f * kCodesStride, of_chunk, n, order_.data() + begin * n_features + f * n, ends);
-      ends += n_bins_[f];
-    }
+  if (order == nullptr) own_order_.grow(n_rows * n_features);
+  order_ = order != nullptr ? order : own_order_.data();
+  ends_.grow(n_chunks_ * n_slots_);
+}
+
+void SortedRows::sort(std::size_t chunk, Codes& codes) {
+  const std::size_t n_features = positions_.size(), step = tile_->n_features();
+  const std::size_t first = begin(chunk), n = begin(chunk + 1) - first;
+  const std::uint32_t* rows = rows_ + first;
+  codes.grow(n_features * kCodesStride);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i + kRowsAhead < n) __builtin_prefetch(tile_->codes.data() + rows[i + kRowsAhead] * step);
+    const std::uint8_t* of_row = tile_->codes.data() + rows[i] * step;
+    for (std::size_t f = 0; f < n_features; ++f) codes[f * kCodesStride + i] = of_row[positions_[f]];
+  }
+  std::uint32_t* order = order_ + first * n_features;
+  std::uint16_t* ends = ends_.data() + chunk * n_slots_;
+  for (std::size_t f = 0; f < n_features; ++f) {
+    sort(n_bins_[f], codes.data() + f * kCodesStride, rows, n, order, ends);
+    order += n;
+    ends += n_bins_[f];
   }
 }
 
 // By counting the rows of each bin.
 void SortedRows::sort(std::size_t n_bins, const std::uint8_t* codes, const std::uint32_t* rows, std::size_t n,
-                      std::uint32_t* order, std::uint16_t* ends) const {
+                      std::uint32_t* order, std::uint16_t* ends) {
   std::uint16_t place[kMostBins + 1] = {0};
   for (std::size_t i = 0; i < n; ++i) ++place[codes[i] + 1];
   for (std::size_t bin = 0; bin < n_bins; ++bin)
@@ -73,13 +81,14 @@ void SortedRows::sort(std::size_t n_bins, const std::uint8_t* codes, const std::
   std::copy_n(place, n_bins, ends);
 }
 
-void SortedRows::add_to(std::int32_t* histogram, const PayloadRows& payload) const {
-  const std::size_t n_features = positions_.size();
-  for (std::size_t begin = 0; begin < n_rows_; begin += kChunkRows) {
-    SortedChunk chunk{payload, rows_ + begin, std::min(kChunkRows, n_rows_ - begin), nullptr, nullptr, 0, nullptr};
+void SortedRows::add_to(std::int32_t* histogram, const PayloadRows& payload, std::size_t part) const {
+  const std::size_t n_features = positions_.size(), n_here = n_chunks_ / n_parts_;
+  for (std::size_t c = part * n_here; c < (part + 1) * n_here; ++c) {
+    const std::size_t first = begin(c);
+    SortedChunk chunk{payload, rows_ + first, begin(c + 1) - first, nullptr, nullptr, 0, nullptr};
     histogram_kernels().fetch_payload(chunk);
-    chunk.order = order_.data() + begin * n_features;
-    chunk.ends = ends_.data() + begin / kChunkRows * n_slots_;
+    chunk.order = order_ + first * n_features;
+    chunk.ends = ends_.data() + c * n_slots_;
     for (std::size_t f = 0; f < n_features; ++f) {
       chunk.n_bins = n_bins_[f];
       chunk.histogram = histogram + tile_->slot_begin[positions_[f]] * static_cast<std::size_t>(payload.width);

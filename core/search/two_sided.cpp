@@ -17,28 +17,21 @@ constexpr double kSafeBound = 1.0 + 1e-5;
 
 }  // namespace
 
-// Gradients and Hessians of a row stand side by side: |G|H|. Where a gradient is 0, its Hessian is taken as that of 1.
-int TwoSidedOutputs::look_through(const PayloadLayout& layout, const NodeRows& rows, int most) {
-  const auto n = static_cast<std::size_t>(layout.outputs_per_tile), width = static_cast<std::size_t>(layout.width);
-  const std::size_t size = n * static_cast<std::size_t>(layout.n_tiles);
-  lowest_.assign(size, std::numeric_limits<float>::infinity());
-  highest_.assign(size, -std::numeric_limits<float>::infinity());
-  ratio_.assign(size, std::numeric_limits<float>::infinity());
+// Gradients and Hessians of a row stand side by side: |G|H|.
+int TwoSidedOutputs::look_through(const PayloadLayout& layout, const NodeRows& rows, int most, bool ratios) {
+  const auto n = static_cast<std::size_t>(layout.outputs_per_tile);
+  const std::size_t size = n * static_cast<std::size_t>(layout.n_tiles) + PayloadLayout::kMaxWidth;
+  lowest_.assign(size, std::numeric_limits<std::int32_t>::max());
+  highest_.assign(size, std::numeric_limits<std::int32_t>::min());
+  if (ratios) ratio_.assign(size, std::numeric_limits<float>::infinity());
   int n_found = 0;
   for (std::size_t begin = 0; begin < rows.size() && n_found <= most; begin += kBlockRows) {
-    const std::size_t end = std::min(rows.size(), begin + kBlockRows);
+    const std::size_t n_rows = std::min(kBlockRows, rows.size() - begin);
     for (int t = 0; t < layout.n_tiles; ++t) {
       const std::size_t first = static_cast<std::size_t>(t) * n;
-      float *lowest = lowest_.data() + first, *highest = highest_.data() + first, *ratio = ratio_.data() + first;
-      for (std::size_t i = begin; i < end; ++i) {
-        const std::int32_t* row = rows.tile(t) + rows.place(i) * width;
-        for (std::size_t j = 0; j < n; ++j) {
-          const auto gradient = static_cast<float>(row[j]), hessian = static_cast<float>(row[n + j]);
-          lowest[j] = std::min(lowest[j], gradient);
-          highest[j] = std::max(highest[j], gradient);
-          ratio[j] = std::min(ratio[j], hessian / std::max(std::fabs(gradient), 1.0f));
-        }
-      }
+      estimate_kernels().widen({rows.tile(t), layout.width, layout.hessian_channel(), layout.outputs_per_tile,
+                                rows.places() + begin, n_rows, lowest_.data() + first, highest_.data() + first,
+                                ratios ? ratio_.data() + first : nullptr});
     }
     n_found = 0;
     for (std::size_t j = 0; j < static_cast<std::size_t>(layout.n_outputs); ++j) n_found += is_two_sided(j) ? 1 : 0;
@@ -49,7 +42,7 @@ int TwoSidedOutputs::look_through(const PayloadLayout& layout, const NodeRows& r
 void TwoSidedOutputs::take(const OutputTerms& terms, const EstimateTerms& estimates, const NodeRows& rows,
                            const std::int32_t* totals) {
   const PayloadLayout& layout = terms.layout();
-  look_through(layout, rows, layout.n_outputs);
+  look_through(layout, rows, layout.n_outputs, true);
   outputs_.clear();
   bounds_.clear();
   for (int j = 0; j < layout.n_outputs; ++j) {

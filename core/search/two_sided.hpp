@@ -26,7 +26,9 @@ struct OutputTerms;
 class TwoSidedOutputs {
  public:
   // How many there are in some rows; no further than to one more than `most`.
-  int look_through(const PayloadLayout& layout, const NodeRows& rows, int most);
+  int count(const PayloadLayout& layout, const NodeRows& rows, int most) {
+    return look_through(layout, rows, most, false);
+  }
   // Looks through the rows of a node, which are copies, and have these sums.
   void take(const OutputTerms& terms, const EstimateTerms& estimates, const NodeRows& rows, const std::int32_t* totals);
 
@@ -44,9 +46,11 @@ class TwoSidedOutputs {
   static constexpr int kPerTile = PayloadLayout::kMaxWidth / 2;
   static constexpr std::size_t kWidth = PayloadLayout::kMaxWidth;
 
+  int look_through(const PayloadLayout& layout, const NodeRows& rows, int most, bool ratios);
   bool is_two_sided(std::size_t output) const { return lowest_[output] < 0 && highest_[output] > 0; }
 
-  std::vector<float> lowest_, highest_, ratio_;  // of each output: gradients, and Hessian / |gradient|
+  std::vector<std::int32_t> lowest_, highest_;  // gradients of each output
+  std::vector<float> ratio_;                    // its least Hessian / |gradient|
   std::vector<int> outputs_;
   std::vector<float> bounds_;  // of one-sided outputs
   std::size_t n_rows_ = 0;

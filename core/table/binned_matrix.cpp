@@ -162,6 +162,12 @@ std::size_t BinnedMatrix::n_in_tiles() const {
   return n;
 }
 
+std::size_t BinnedMatrix::n_listing_cells() const {
+  std::size_t n = 0;
+  for (const FeatureTile& tile : tiles) n += tile.feature_cells.empty() ? 0 : tile.n_features();
+  return n;
+}
+
 BinnedMatrix bin_matrix(const MatrixView& x, std::vector<ColumnCuts> columns, int n_threads) {
   BinnedMatrix matrix;
   take_cuts(columns, matrix);

@@ -27,6 +27,7 @@
 #include "base/buffer.hpp"
 #include "base/matrix_view.hpp"
 #include "table/cuts.hpp"
+#include "table/feature_cells.hpp"
 #include "table/feature_combinations.hpp"
 #include "table/visited_cells.hpp"
 
@@ -56,6 +57,7 @@ struct TileLayout {
 struct FeatureTile : TileLayout {
   Buffer<std::uint8_t> codes;        // rows x features, row by row, where it keeps them
   VisitedCells cells;                // where it skips frequent bins
+  FeatureCells feature_cells;        // the same ones, of a tile without codes, where that pays
   FeatureCombinations combinations;  // of neighbouring features, where that pays
 
   std::uint32_t code(std::size_t row, std::size_t position) const {
@@ -108,6 +110,8 @@ struct BinnedMatrix {
   bool keeps_all_codes() const;
   // Features that are in tiles.
   std::size_t n_in_tiles() const;
+  // Those of which cells are listed feature by feature.
+  std::size_t n_listing_cells() const;
   std::uint32_t code(std::size_t row, std::size_t feature) const {
     const FeatureBins& bins = features[feature];
     return bins.tile == kNoTile ? 0 : tiles[bins.tile].code(row, bins.position);

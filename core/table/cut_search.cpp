@@ -21,15 +21,18 @@ Real round_down(double cut) {
 }  // namespace
 
 template <class Real>
-CutSearch<Real>::CutSearch(const std::vector<double>& cuts)
-    : n_cuts_(cuts.size()), n_lines_(cuts.size() / kCutLine + 1) {
+void CutSearch<Real>::take(const std::vector<double>& cuts) {
+  n_cuts_ = cuts.size();
+  n_lines_ = n_cuts_ / kCutLine + 1;
   constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
   const bool few_lines = n_lines_ <= kCutLine;
-  lines_ = Buffer<Real>((few_lines ? kCutLine + 1 : n_lines_) * kCutLine);
-  std::fill(lines_.data(), lines_.data() + lines_.size(), kInfinity);
+  const std::size_t size = (few_lines ? kCutLine + 1 : n_lines_) * kCutLine;
+  lines_.grow(size);
+  std::fill_n(lines_.data(), size, kInfinity);
   std::transform(cuts.begin(), cuts.end(), lines_.data(), round_down<Real>);
-  lasts_ = Buffer<Real>(few_lines ? kCutLine : n_lines_ - 1);
-  std::fill(lasts_.data(), lasts_.data() + lasts_.size(), kInfinity);
+  const std::size_t n_lasts = few_lines ? kCutLine : n_lines_ - 1;
+  lasts_.grow(n_lasts);
+  std::fill_n(lasts_.data(), n_lasts, kInfinity);
   for (std::size_t g = 0; g + 1 < n_lines_; ++g) lasts_[g] = lines_[g * kCutLine + kCutLine - 1];
 }
 

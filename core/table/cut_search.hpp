@@ -15,7 +15,10 @@ template <class Real>
 class CutSearch {
  public:
   CutSearch() = default;
-  explicit CutSearch(const std::vector<double>& cuts);
+  explicit CutSearch(const std::vector<double>& cuts) { take(cuts); }
+
+  // Those of another column, in the same memory.
+  void take(const std::vector<double>& cuts);
 
   // Writes the bins of `count` values.
   void find(const Real* values, std::size_t count, std::uint16_t* bins) const;

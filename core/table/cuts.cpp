@@ -25,20 +25,25 @@ struct WeightedValues {
 
 // Cuts behind the values that bins end with.
 template <class Value, class Weight>
-void choose_cuts(const WeightedValues<Value, Weight>& distinct, std::size_t max_bins, std::vector<double>& cuts) {
+void choose_cuts(const WeightedValues<Value, Weight>& distinct, std::size_t max_bins, CutMemory& memory,
+                 std::vector<double>& cuts) {
   const ValueWeights<Weight> values = {distinct.through, static_cast<int>(distinct.count)};
   const int most_bins = static_cast<int>(max_bins);
-  std::vector<int> heavy;
+  std::vector<int>& heavy = memory.heavy;
+  heavy.clear();
   if (values.n_values > most_bins) {
     const double share = bin_share(values, most_bins);
     for (int i = 0; i < values.n_values; ++i)
       if (weight_of(values, i, i + 1) >= share) heavy.push_back(i);
   }
-  std::vector<int> n_bins(heavy.size() + 1), order(heavy.size() + 1);
-  std::vector<double> remainder(heavy.size() + 1);
-  std::vector<int> bin_end(std::min(distinct.count, max_bins));
-  const int n_cuts = choose_bin_ends(values, most_bins, {heavy.data(), static_cast<int>(heavy.size())},
-                                     {n_bins.data(), remainder.data(), order.data()}, bin_end.data());
+  memory.n_bins.resize(heavy.size() + 1);
+  memory.order.resize(heavy.size() + 1);
+  memory.remainder.resize(heavy.size() + 1);
+  std::vector<int>& bin_end = memory.bin_end;
+  bin_end.resize(std::min(distinct.count, max_bins));
+  const int n_cuts =
+      choose_bin_ends(values, most_bins, {heavy.data(), static_cast<int>(heavy.size())},
+                      {memory.n_bins.data(), memory.remainder.data(), memory.order.data()}, bin_end.data());
   cuts.reserve(static_cast<std::size_t>(n_cuts));
   for (int k = 0; k < n_cuts; ++k) {
     const auto i = static_cast<std::size_t>(bin_end[static_cast<std::size_t>(k)]);
@@ -63,14 +68,14 @@ void take_categories(const WeightedValues<Value, Weight>& distinct, std::size_t 
 // Fills the cuts and categories of a column; 0 bins: one for each value.
 template <class Value, class Weight>
 void cuts_between(const WeightedValues<Value, Weight>& distinct, std::size_t column, std::size_t max_bins,
-                  ColumnCuts& out) {
+                  CutMemory& memory, ColumnCuts& out) {
   if (distinct.count == 0) return;
   if (out.categorical) return take_categories(distinct, column, out);
   if (max_bins == 0 && distinct.count > kMostDistinct)
     throw std::invalid_argument("max_bins=None gives each distinct value a bin; column " + std::to_string(column) +
                                 " has " + std::to_string(distinct.count) + " of them, at most " +
                                 std::to_string(kMostDistinct) + " are allowed");
-  choose_cuts(distinct, max_bins == 0 ? kMostDistinct : max_bins, out.cuts);
+  choose_cuts(distinct, max_bins == 0 ? kMostDistinct : max_bins, memory, out.cuts);
 }
 
 }  // namespace
@@ -99,6 +104,7 @@ std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int
   std::vector<std::int64_t> units;
   if (weight != nullptr) units = weight_units(weight, n, weight_total(weight, n));
   std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(n_threads, 1)));
+  std::vector<CutMemory> memory(scratch.size());
   each_column(x, n_threads, [&](std::size_t c, const auto* values, int thread) {
     with_distinct(values, n, weight != nullptr ? units.data() : nullptr, scratch[static_cast<std::size_t>(thread)],
                   [&](const auto& distinct, bool has_missing) {
@@ -107,7 +113,8 @@ std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int
                     const auto choose = [&](const auto* through) {
                       const WeightedValues<decltype(value), std::decay_t<decltype(*through)>> weighted = {
                           value, through, distinct.n_distinct};
-                      cuts_between(weighted, x.first_column + c, static_cast<std::size_t>(max_bins), columns[c]);
+                      cuts_between(weighted, x.first_column + c, static_cast<std::size_t>(max_bins),
+                                   memory[static_cast<std::size_t>(thread)], columns[c]);
                     };
                     distinct.weighted() ? choose(distinct.weights.data()) : choose(distinct.other.data());
                   });
@@ -115,16 +122,18 @@ std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int
   return columns;
 }
 
-ColumnCuts cuts_of_summary(const ColumnSummary& summary, int max_bins, bool categorical, std::size_t column) {
+ColumnCuts cuts_of_summary(const ColumnSummary& summary, int max_bins, bool categorical, std::size_t column,
+                           CutMemory& memory) {
   ColumnCuts out;
   out.has_missing = summary.has_missing;
   out.categorical = categorical;
-  std::vector<std::int64_t> through(summary.weights.size());
+  std::vector<std::int64_t>& through = memory.through;
+  through.resize(summary.weights.size());
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < through.size(); ++i) through[i] = sum += summary.weights[i];
   const auto value = [&](std::size_t i) { return summary.values[i]; };
   const WeightedValues<decltype(value), std::int64_t> weighted = {value, through.data(), through.size()};
-  cuts_between(weighted, column, static_cast<std::size_t>(max_bins), out);
+  cuts_between(weighted, column, static_cast<std::size_t>(max_bins), memory, out);
   return out;
 }
 

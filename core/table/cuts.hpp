@@ -37,8 +37,16 @@ std::vector<std::int64_t> weight_units(const double* weight, std::size_t n, doub
 std::vector<ColumnCuts> find_cuts(const MatrixView& x, const double* weight, int max_bins,
                                   const std::uint8_t* categorical, int n_threads);
 
+// Work space of a choice of cuts.
+struct CutMemory {
+  std::vector<int> heavy, n_bins, order, bin_end;
+  std::vector<double> remainder;
+  std::vector<std::int64_t> through;
+};
+
 // The same of one column whose distinct values are known, as where those of several tables are merged: the cuts are
 // those of all their rows. All weights together are less than 2^52. `column` is its number, for errors.
-ColumnCuts cuts_of_summary(const ColumnSummary& summary, int max_bins, bool categorical, std::size_t column);
+ColumnCuts cuts_of_summary(const ColumnSummary& summary, int max_bins, bool categorical, std::size_t column,
+                           CutMemory& memory);
 
 }  // namespace polyleaf

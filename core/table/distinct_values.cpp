@@ -69,13 +69,18 @@ void summarise_many(Summary<Real>& s) {
   }
 }
 
+// Most columns of a wide table use little of the table.
+void clear(FewTable& table) {
+  for (const std::size_t at : table.used) table.count[at] = 0;
+  table.used.clear();
+}
+
 // True when the column has few distinct values; they are then summarised.
 template <class Real>
 bool summarise_few(Summary<Real>& s, FewTable& table) {
-  table.count.assign(kTableSize, 0);
+  table.count.resize(kTableSize);  // of zeros, as they are left
   table.key.resize(kTableSize);
   table.weight.resize(kTableSize);
-  table.used.clear();
   const bool weighted = s.weighted();
   std::uint32_t* count = table.count.data();
   std::uint64_t* keys = table.key.data();
@@ -84,7 +89,10 @@ bool summarise_few(Summary<Real>& s, FewTable& table) {
     std::size_t at = (key * 0x9E3779B97F4A7C15ull) >> (64 - kTableBits);
     while (count[at] != 0 && keys[at] != key) at = (at + 1) & (kTableSize - 1);
     if (count[at] == 0) {
-      if (table.used.size() == kFewDistinct) return false;
+      if (table.used.size() == kFewDistinct) {
+        clear(table);
+        return false;
+      }
       table.used.push_back(at);
       keys[at] = key;
       table.weight[at] = 0;
@@ -104,6 +112,7 @@ bool summarise_few(Summary<Real>& s, FewTable& table) {
     else
       s.other[i] = static_cast<KeyOf<Real>>(through);
   }
+  clear(table);
   return true;
 }
 

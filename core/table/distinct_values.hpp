@@ -24,7 +24,7 @@ struct Summary {
 
 // A hash table of the distinct values.
 struct FewTable {
-  std::vector<std::uint32_t> count;  // 0: free
+  std::vector<std::uint32_t> count;  // 0: free, as all are between columns
   std::vector<std::uint64_t> key;
   std::vector<std::int64_t> weight;
   std::vector<std::size_t> used;

@@ -46,6 +46,9 @@ struct CodedColumns {
 template <class Real>
 struct ColumnScratch {
   Scratch distinct;
+  ColumnSummary summary;
+  CutMemory cuts;
+  CutSearch<Real> search;
   Buffer<Real> values;
   Buffer<std::uint16_t> codes;
   std::vector<std::int64_t> units;
@@ -60,10 +63,9 @@ struct ColumnScratch {
 
 // Distinct values and their weights, with the zeros that are not stored.
 template <class Distinct>
-ColumnSummary summary_of(const Distinct& distinct, std::int64_t zero_weight) {
-  ColumnSummary out;
-  out.values.reserve(distinct.n_distinct + 1);
-  out.weights.reserve(distinct.n_distinct + 1);
+void take_summary(const Distinct& distinct, std::int64_t zero_weight, ColumnSummary& out) {
+  out.values.clear();
+  out.weights.clear();
   std::int64_t before = 0;
   for (std::size_t i = 0; i < distinct.n_distinct; ++i) {
     const std::int64_t through =
@@ -72,7 +74,7 @@ ColumnSummary summary_of(const Distinct& distinct, std::int64_t zero_weight) {
     out.weights.push_back(through - before);
     before = through;
   }
-  if (zero_weight == 0) return out;
+  if (zero_weight == 0) return;
   const auto at = std::lower_bound(out.values.begin(), out.values.end(), 0.0);
   const auto weight = out.weights.begin() + (at - out.values.begin());
   if (at != out.values.end() && *at == 0.0) {
@@ -81,7 +83,6 @@ ColumnSummary summary_of(const Distinct& distinct, std::int64_t zero_weight) {
     out.weights.insert(weight, zero_weight);
     out.values.insert(at, 0.0);
   }
-  return out;
 }
 
 // Whether any split leaves enough rows on both sides, with missing values on either.
@@ -143,19 +144,19 @@ class ColumnCoder {
         zero_weight -= s.units[i];
       }
     }
-    ColumnSummary summary;
     with_distinct(s.values.data(), n, weighted ? s.units.data() : nullptr, s.distinct,
                   [&](const auto& distinct, bool has_missing) {
-                    summary = summary_of(distinct, zero_weight);
-                    summary.has_missing = has_missing;
+                    take_summary(distinct, zero_weight, s.summary);
+                    s.summary.has_missing = has_missing;
                   });
-    return cuts_of_summary(summary, options_.max_bins, false, column);
+    return cuts_of_summary(s.summary, options_.max_bins, false, column, s.cuts);
   }
 
   void find_codes(std::size_t column, ColumnScratch<Real>& s) const {
     const ColumnCuts& cuts = out_.cuts[column];
     const std::size_t n = x_.size(column);
-    CutSearch<Real>(cuts.cuts).find(s.values.data(), n + 1, s.codes.data());
+    s.search.take(cuts.cuts);
+    s.search.find(s.values.data(), n + 1, s.codes.data());
     std::copy(s.codes.data(), s.codes.data() + n, out_.codes.data() + first(column));
     out_.zero_code[column] = s.codes[n];
     s.counts.assign(cuts.cuts.size() + 1 + (cuts.has_missing ? 1 : 0), 0);
@@ -247,7 +248,11 @@ BinnedMatrix bin_sparse(const SparseColumns& x, const SparseBinning& options) {
   take_rooms(matrix, x.n_rows);
   parallel_for(options.n_threads, matrix.tiles.size(), [&](std::size_t at, int) {
     FeatureTile& tile = matrix.tiles[at];
-    if (!tile.keeps_codes) return fill_cells(x, coded, tile);
+    if (!tile.keeps_codes) {
+      fill_cells(x, coded, tile);
+      tile.feature_cells = list_by_features(tile);
+      return;
+    }
     tile.wide ? fill_codes<std::uint16_t>(x, coded, tile) : fill_codes<std::uint8_t>(x, coded, tile);
   });
   list_cells(matrix, options.n_threads);

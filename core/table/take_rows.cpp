@@ -65,6 +65,9 @@ BinnedMatrix take_rows(const BinnedMatrix& matrix, const std::uint32_t* rows, st
     const std::size_t end = std::min(n_rows, begin + kBlockRows);
     for (std::size_t t = 0; t < out.tiles.size(); ++t) copy_cells(matrix.tiles[t], rows, begin, end, out.tiles[t]);
   });
+  parallel_for(work < kParallelGathers ? 1 : n_threads, out.tiles.size(), [&](std::size_t at, int) {
+    if (!out.tiles[at].keeps_codes) out.tiles[at].feature_cells = list_by_features(out.tiles[at]);
+  });
   return out;
 }
 

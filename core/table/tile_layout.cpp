@@ -89,12 +89,13 @@ void add_to_last_tile(BinnedMatrix& matrix, std::size_t feature, std::uint32_t f
 }
 
 void lay_out_tiles(BinnedMatrix& matrix, const std::vector<FrequentBin>& frequent, std::size_t n_rows, int n_threads) {
-  for (int kind = 0; kind < kKinds; ++kind) {
-    std::vector<std::size_t> features;
-    for (std::size_t f = 0; f < matrix.features.size(); ++f)
-      if (!frequent[f].left_out &&
-          kind_of_tile(matrix.features[f], frequent[f].skipped, frequent[f].keeps_codes) == kind)
-        features.push_back(f);
+  std::vector<std::vector<std::size_t>> features_of_kind(kKinds);
+  for (std::size_t f = 0; f < matrix.features.size(); ++f) {
+    if (frequent[f].left_out) continue;
+    const int kind = kind_of_tile(matrix.features[f], frequent[f].skipped, frequent[f].keeps_codes);
+    features_of_kind[static_cast<std::size_t>(kind)].push_back(f);
+  }
+  for (const std::vector<std::size_t>& features : features_of_kind) {
     if (features.empty()) continue;
     const bool skips = frequent[features.front()].skipped;
     const bool keeps_codes = frequent[features.front()].keeps_codes;

@@ -111,3 +111,67 @@ def test_tables(kind: str) -> None:
 
 def test_more_cells_than_are_sorted_at_a_time() -> None:
     check(table(70_000, 62), 33, max_depth=2)
+
+
+def check_pieces(X: Any, max_bins: int, n_threads: int, n_outputs: int = 90, **changes: Any) -> None:
+    """Threads that build histograms in pieces grow the tree of one thread, which builds them as a whole."""
+    rng = np.random.default_rng(7)
+    gradient = (rng.normal(size=(len(X), n_outputs)) + np.nan_to_num(X)[:, :1]).astype(np.float32)
+    hessian = (rng.random((len(X), n_outputs)) + 0.1).astype(np.float32)
+    matrix = bin_table(X, None, max_bins, 1)
+    leaves = [np.zeros(len(X), dtype=np.uint32) for _ in range(2)]
+    alone = grown(matrix, gradient, hessian, leaves[0], n_threads=1, **changes)
+    together = grown(matrix, gradient, hessian, leaves[1], n_threads=n_threads, **changes)
+    assert len(alone.feature) > 1
+    for name in (*STRUCTURE, "gain", "values"):
+        np.testing.assert_array_equal(
+            getattr(together, name), getattr(alone, name), err_msg=name, strict=True
+        )
+    np.testing.assert_array_equal(*leaves)
+
+
+# Parts of less than a chunk, of one and of several; one part, where rows are few for their bins; more bins
+# than are sorted. 18 outputs have too few channels to be sorted for.
+@pytest.mark.parametrize("n_threads", [2, 4, 8, 16])
+@pytest.mark.parametrize(
+    ("n_rows", "max_bins", "n_outputs"),
+    [(300, 33, 90), (5000, 33, 90), (5001, 128, 90), (5001, 129, 90), (20_003, 24, 90), (5000, 33, 18)],
+)
+def test_pieces(kernels: None, n_threads: int, n_rows: int, max_bins: int, n_outputs: int) -> None:
+    check_pieces(
+        table(n_rows, 70), max_bins, n_threads, n_outputs, max_depth=3, min_samples_leaf=5, max_leaves=None
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"max_leaves": 9, "max_depth": None},
+        {"histogram_bytes": 0},
+        {"histogram_bytes": 8 << 20},  # two or three histograms
+        {"features": FeatureSample(mask=np.array([1, 0, 0, 1, 1] * 14, dtype=np.uint8))},
+        {"features": FeatureSample(node_share=0.5, key=3)},
+    ],
+    ids=str,
+)
+def test_settings_of_pieces(changes: dict[str, Any]) -> None:
+    check_pieces(table(6000, 70), 40, 8, **{"max_depth": 5, "min_samples_leaf": 5} | changes)
+
+
+@pytest.mark.parametrize("kind", ["gaps", "some frequent", "some of more values than a byte"])
+def test_tables_in_pieces(kind: str) -> None:
+    X = table(6000, 70)
+    rng = np.random.default_rng(2)
+    if kind == "gaps":
+        X[rng.random(X.shape) < 0.2] = np.nan
+    elif kind == "some frequent":
+        X[:, ::2][rng.random((6000, 35)) < 0.5] = 0
+    else:
+        X[:, ::2] = X[:, ::2].round()  # the others have 1,000 bins
+    check_pieces(X, 1000 if kind.endswith("byte") else 60, 8, max_depth=4, min_samples_leaf=5)
+
+
+# 2^23 cells are 125,203 rows of 67 features.
+@pytest.mark.parametrize("n_rows", [125_203, 125_204])
+def test_more_cells_than_are_sorted_for_pieces(n_rows: int) -> None:
+    check_pieces(table(n_rows, 67), 24, 4, max_depth=1)
