@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -17,6 +18,8 @@ from polyleaf.training.state import EvalsResult
 
 # Runs in threads of their own meet after so many rounds: meeting takes as long as a short round does.
 _ROUNDS_AHEAD = 16
+# A thread takes the next run after so many, so that no two of them are left with one that has all to do yet.
+_ROUNDS_OF_TURN = 4
 
 
 class Folds:
@@ -59,7 +62,7 @@ class Folds:
         self._n_rounds = 0
         self._done = done
         self._n_at_once = n_at_once
-        self._failed: BaseException | None = None
+        self._failed: Exception | None = None
         self.runs: list[Run] = []
         self.history: EvalsResult = {set_name: {metric.name: [] for metric in metrics}}
 
@@ -98,17 +101,29 @@ class Folds:
         """Do some rounds of each run; an error is raised once its round is the next one."""
         if self._failed is None:
             most = min(self._n_rounds + _ROUNDS_AHEAD, self.runs[0].most_rounds)
+            waiting = deque(range(len(self.runs)))
+            failed: list[tuple[int, int, Exception]] = []
 
-            def go(run: Run) -> None:
-                while run.n_rounds < most:
-                    run.step(learning_rate)
+            def go() -> None:
+                while waiting:
+                    try:
+                        number = waiting.popleft()
+                    except IndexError:  # another thread was faster
+                        return
+                    run = self.runs[number]
+                    try:
+                        for _ in range(min(_ROUNDS_OF_TURN, most - run.n_rounds)):
+                            run.step(learning_rate)
+                    except Exception as error:
+                        failed.append((run.n_rounds, number, error))
+                        continue
+                    if run.n_rounds < most:
+                        waiting.append(number)
 
             # Ctrl-C comes through when all have done these rounds.
             with ThreadPoolExecutor(self._n_at_once, thread_name_prefix="polyleaf") as pool:
-                going = [pool.submit(copy_context().run, go, run) for run in self.runs]
-                until_done(going)
-            of_runs = [(run.n_rounds, one.exception()) for run, one in zip(self.runs, going, strict=True)]
-            _, self._failed = min(of_runs, key=lambda one: one[0])
+                until_done([pool.submit(copy_context().run, go) for _ in range(self._n_at_once)])
+            self._failed = min(failed)[-1] if failed else None
         if self._failed is not None and min(run.n_rounds for run in self.runs) == self._n_rounds:
             raise self._failed
 
