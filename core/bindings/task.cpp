@@ -90,6 +90,8 @@ void TaskOfArrays::set_shard(nb::object peers, std::size_t n_all_rows, Matrix<st
 void TaskOfArrays::set_sample(Vector<std::uint32_t> rows, std::optional<Vector<double>> weight) {
   static const std::uint32_t no_rows = 0;
   checked_rows(rows, matrix_, !task_.shard.is_alone());
+  for (std::size_t i = 1; i < rows.shape(0); ++i)
+    expect(rows.data()[i - 1] < rows.data()[i], "rows of a sample must ascend");
   task_.sample.n_rows = rows.shape(0);
   task_.sample.rows = task_.sample.n_rows == 0 ? &no_rows : keep(std::move(rows));  // null would be all
   if (!weight) return;

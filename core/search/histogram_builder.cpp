@@ -139,7 +139,10 @@ void HistogramBuilder::build(std::size_t at, int output_tile, const RowRange& ra
     std::fill_n(sums, tile.n_slots() * layout.row_size(), 0);
     visit == Visit::kCells ? histogram_kernels().add_cells(rows, tile.cells.view()) : add_codes(at, rows);
   }
-  if (layout.packed) histogram_kernels().unpack(sums, nullptr, tile.n_slots(), histogram);
+  if (!layout.packed) return;
+  for (const UsedRange& range : used_[at])
+    histogram_kernels().unpack(sums + range.first_slot * layout.row_size(), nullptr, range.last_slot - range.first_slot,
+                               histogram + range.first_slot * static_cast<std::size_t>(layout.width));
 }
 
 HistogramBuilder::Visit HistogramBuilder::choose(std::size_t at, std::size_t n_rows) const {

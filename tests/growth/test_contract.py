@@ -177,6 +177,8 @@ BAD_TASKS: dict[str, tuple[dict[str, Any], str]] = {
     "weight": ({"weight": np.ones(N + 1)}, "weight: one value per row"),
     "a row": ({"sample": RowSample(np.array([N], np.uint32))}, "a row is out of range"),
     "no rows": ({"sample": RowSample(np.empty(0, np.uint32))}, "no rows"),
+    "order of rows": ({"sample": RowSample(np.array([2, 1], np.uint32))}, "rows of a sample must ascend"),
+    "a row twice": ({"sample": RowSample(np.array([1, 1], np.uint32))}, "rows of a sample must ascend"),
     "sample weight": (
         {"sample": RowSample(np.arange(9, dtype=np.uint32), np.ones(9))},
         "sample weight: one value per row",

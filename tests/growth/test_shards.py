@@ -4,11 +4,12 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyleaf import _core
-from polyleaf.data.binning import bin_table
+from polyleaf.data.binning import bin_sparse, bin_table
 from polyleaf.growth.contract import Destination, LeafGradients, Renewal, SplitGradients, Task
 from polyleaf.growth.dense import DenseGrower
 from polyleaf.growth.sampling import FeatureSample, RowSample
@@ -207,6 +208,59 @@ def test_constraints_and_samples_of_shards():
         {"sample": alone},
     ):
         assert_same(matrix, replace(task, **change), settings_of(), cut(900, 3, 2))
+
+
+def wide_problem(n_outputs, hessian=True):
+    """A table of few cells, listed feature by feature, in several tiles."""
+    _, task = problem(8, 600, 1, n_outputs, hessian=hessian)
+    rng = np.random.default_rng(8)
+    X = np.zeros((600, 900))
+    X.flat[rng.choice(X.size, 1800, replace=False)] = rng.normal(size=1800)
+    gradient = (task.leaf_gradients.gradient + 3 * X[:, :1]).astype(np.float32)
+    leaves = replace(task.leaf_gradients, gradient=gradient)
+    splits = replace(task.split_gradients, gradient=gradient)
+    matrix = bin_sparse(scipy.sparse.csr_array(X), None, 255, 1, keeps_codes=False)
+    assert matrix.n_listing_cells == 900
+    return matrix, replace(task, leaf_gradients=leaves, split_gradients=splits)
+
+
+@pytest.mark.parametrize("precision", ["full", "packed"])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_wide_tables_in_shards(precision, n_threads):
+    rng = np.random.default_rng(1)
+    mask = (rng.random(900) < 0.4).astype(np.uint8)
+    sample = RowSample(np.sort(rng.choice(600, 400, replace=False)).astype(np.uint32))
+    few = RowSample(np.arange(90, dtype=np.uint32))  # of the first shard many, of the others none
+    grow = settings_of(histogram_precision=precision, n_threads=n_threads)
+    for n_outputs, hessian in ((1, False), (10, True)):
+        matrix, task = wide_problem(n_outputs, hessian)
+        for change in ({}, {"features": FeatureSample(mask)}, {"sample": sample}, {"sample": few}):
+            for seed in (2, 3):
+                assert_same(matrix, replace(task, **change), grow, cut(600, 3, seed))
+
+
+def test_of_packed_sums_nothing_else_is_sent():
+    """Of features that the tree may not use there are none, nor what was in the memory before."""
+    matrix, task = wide_problem(10)
+    mask = (np.random.default_rng(2).random(900) < 0.1).astype(np.uint8)
+    task = replace(task, features=FeatureSample(mask))
+    most = 24 * 2 * (matrix.codes() != np.median(matrix.codes(), axis=0))[:, mask == 1].sum()
+    sent = []
+
+    class Counting(Collectives):
+        def exchange_parts(self, parts, n_threads):
+            sent.append(sum(np.count_nonzero(part) for part in parts))
+            return super().exchange_parts(parts, n_threads)
+
+    def grown(exchange):
+        rows = np.arange(600) if exchange.rank == 0 else np.arange(0)
+        runs = np.zeros((1 if len(rows) else 0, 2), dtype=np.int64)
+        own = replace(rows_of(task, rows), shard=Shard(Counting(exchange), 600, runs))
+        grow = settings_of(histogram_precision="packed", max_depth=1)
+        return DenseGrower(matrix.take(rows.astype(np.uint32), 1), grow).grow(own)
+
+    run_local(2, grown)
+    assert 0 < max(sent) <= most
 
 
 def test_curvature_of_rows_in_shards():
