@@ -12,6 +12,7 @@ from looking import assert_inside, assert_no_overlap, names_at
 from sklearn.exceptions import NotFittedError
 
 from polyleaf import PolyleafRegressor, plots
+from polyleaf.estimators import bagging
 
 pytestmark = pytest.mark.cpu_only("pictures are drawn on the host")
 
@@ -41,20 +42,25 @@ def test_a_metric_and_sets_of_choice_from_a_dict(many: PolyleafRegressor) -> Non
     assert line.get_ydata().tolist() == many.evals_result_["train"]["mae"]
 
 
-def test_members_of_a_bagged_model_have_their_own_best_rounds() -> None:
+@pytest.mark.parametrize("together", [True, False])
+def test_last_rounds_of_members_of_a_bagged_model(together: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which all of few rows have in common."""
+    if not together:
+        monkeypatch.setattr(bagging, "AUTO_FEW_ROWS", 90)
     X = np.random.default_rng(0).normal(size=(90, 3))
     model = PolyleafRegressor(n_estimators=60, early_stopping_rounds=5, n_bags=3, min_samples_leaf=3)
     model.fit(X, X[:, 0] + np.random.default_rng(1).normal(size=90))
     axes = plots.plot_metric(model)
     bests = [bag.n_rounds - 1 for bag in model._bags]
-    assert len(set(bests)) > 1
+    assert (len(set(bests)) == 1) == together
     marks = [line for line in axes.get_lines() if len(line.get_xdata()) == 1]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in marks] == [
-        (best, min(curves["rmse"])) for best, curves in zip(bests, model.evals_result_.values(), strict=True)
+        (best, curves["rmse"][best]) for best, curves in zip(bests, model.evals_result_.values(), strict=True)
     ]
     legend = axes.get_legend()
-    assert legend.get_title().get_text() == ""
-    assert [text.get_text().split("(")[1] for text in legend.get_texts()] == [f"round {k})" for k in bests]
+    assert legend.get_title().get_text() == (f"best round: {bests[0]}" if together else "")
+    rounds = [text.get_text().partition("(")[2] for text in legend.get_texts()]
+    assert rounds == ([""] * 3 if together else [f"round {k})" for k in bests])
 
 
 def test_many_sets_are_told_apart() -> None:

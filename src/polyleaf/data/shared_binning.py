@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from polyleaf.peers.shard import Shard
 
 # Distinct values and weights of the columns that are exchanged at once, where all values of a column differ.
 _PANEL_BYTES = 1 << 28
+# The head of an array is Python source, and CPython 3.11 counts the depth of the syntax trees of all threads
+# in one place.
+_PARSES_ALONE = Lock()
 
 
 def bin_shard(
@@ -97,5 +101,5 @@ def _bytes_of(arrays: dict[str, Any]) -> bytes:
 
 
 def _arrays_of(text: bytes | memoryview) -> dict[str, Any]:
-    with np.load(io.BytesIO(text), allow_pickle=False) as arrays:
+    with _PARSES_ALONE, np.load(io.BytesIO(text), allow_pickle=False) as arrays:
         return dict(arrays)
