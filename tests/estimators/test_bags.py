@@ -454,11 +454,31 @@ def test_what_a_user_wrote_is_called_in_one_thread(
 
 def test_large_tables_of_members_are_not_held_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = trained_at_once(monkeypatch)
-    of_member = 600 * (2 * 4 + 32 * 2)
+    model = regressor()
+    problem = read_problem(model, model.get_params(), training_rows(X, Y, None))
+    of_member = held_out._bytes_of_run(problem)
+    assert of_member > 600 * (2 * 4 + 32 * 2)
     for room, expected in ((of_member * 2 - 1, 1), (of_member * 2, 2), (of_member * 3, 3), (1, 1)):
         monkeypatch.setattr(held_out, "_MOST_BYTES_AT_ONCE", room)
         regressor(n_estimators=2, n_jobs=4).fit(X, Y)
         assert seen.pop() == expected
+
+
+def test_members_that_memory_has_no_room_for_stop_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = regressor()
+    problem = read_problem(model, model.get_params(), training_rows(X, Y, None))
+    for room, together in ((3, True), (2.9, False)):
+        monkeypatch.setattr(held_out, "_MOST_BYTES_TOGETHER", held_out._bytes_of_run(problem) * room)
+        found = regressor(early_stopping_rounds=8).fit(X, Y)
+        assert (len({bag.n_rounds for bag in found._bags}) == 1) == together
+
+
+def test_a_callback_that_knows_the_best_round_is_obeyed() -> None:
+    def ninth(state: Any) -> None:
+        state.best_iteration = 9
+
+    model = regressor(n_estimators=40, callbacks=[ninth]).fit(X, Y)
+    assert [bag.n_rounds for bag in model._bags] == [10, 10, 10]
 
 
 @pytest.mark.parametrize("n_more", [-1, 0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import wait
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from polyleaf.callbacks import EarlyStopping
 from polyleaf.estimators import held_out
 from polyleaf.estimators.held_out import runs_at_once
 from polyleaf.estimators.problem import read_problem, training_rows
-from polyleaf.training import side_by_side
+from polyleaf.training import folds, side_by_side
 from polyleaf.training.folds import _ROUNDS_AHEAD, Folds
 from polyleaf.training.loop import Run
 
@@ -102,8 +103,8 @@ def test_little_work_and_large_tables_are_done_one_by_one(monkeypatch: pytest.Mo
     for name, limit, expected in (
         ("_LEAST_NUMBERS_AT_ONCE", 600 * 8, 4),
         ("_LEAST_NUMBERS_AT_ONCE", 600 * 8 + 1, 1),
-        ("_MOST_BYTES_AT_ONCE", 600 * (2 * 6 + 32 * 2) * 3, 3),
-        ("_MOST_BYTES_AT_ONCE", 600 * (2 * 6 + 32 * 2) * 3 - 1, 2),
+        ("_MOST_BYTES_AT_ONCE", held_out._bytes_of_run(problem) * 3, 3),
+        ("_MOST_BYTES_AT_ONCE", held_out._bytes_of_run(problem) * 3 - 1, 2),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(held_out, name, limit)
@@ -138,20 +139,40 @@ def test_an_error_of_a_round_that_nobody_asks_for_is_none(
 
 
 def test_ctrl_c_keeps_the_rounds_that_all_have_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes while some are ahead."""
-    n_waits = 0
+    """It comes while some are ahead, and no run does more than the round that it is in."""
+    step, n_steps, interrupting = Run.step, [0], [False]
+    both = Lock()
+
+    def counted(self: Run, learning_rate: float) -> None:
+        with both:
+            n_steps[0] += 1
+            interrupting[0] = interrupting[0] or n_steps[0] >= 5 * (_ROUNDS_AHEAD + 9)
+        step(self, learning_rate)
 
     def interrupted(*args: Any, **kwargs: Any) -> Any:
-        nonlocal n_waits
-        n_waits += 1
-        if n_waits == 3:
-            raise KeyboardInterrupt
-        return wait(*args, **{**kwargs, "timeout": 60.0})
+        while not interrupting[0]:
+            done, waiting = wait(*args, **{**kwargs, "timeout": 0.001})
+            if not waiting:
+                return done, waiting
+        raise KeyboardInterrupt
 
+    monkeypatch.setattr(Run, "step", counted)
     monkeypatch.setattr(side_by_side, "wait", interrupted)
     params: dict[str, Any] = {"min_samples_leaf": 3, "n_estimators": 400, "early_stopping_rounds": 400}
     model = PolyleafRegressor(max_depth=3, n_jobs=2, **params)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
-    assert len(model.evals_result_["held_out"]["rrmse"]) == 2 * _ROUNDS_AHEAD == model.n_estimators_
+    n_rounds = len(model.evals_result_["held_out"]["rrmse"])
+    assert _ROUNDS_AHEAD + 4 <= n_rounds == model.n_estimators_ < 400
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after the end of the main thread, or where there are too many."""
+    one = fitted(1)
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(folds.ThreadPoolExecutor, "submit", refused)
+    same_models(fitted(3), one)

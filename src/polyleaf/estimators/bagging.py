@@ -25,6 +25,7 @@ from polyleaf.estimators.problem import Problem
 from polyleaf.model.bags import joined
 from polyleaf.model.forest import Forest
 from polyleaf.params.table import AUTO_FEW_ROWS
+from polyleaf.training.callbacks import EarlyStopping
 from polyleaf.training.forest_maker import ForestMaker, RoundsDone
 from polyleaf.training.loop import Run, TrainingResult, boost
 from polyleaf.training.replay import Replay
@@ -115,12 +116,14 @@ def stops_together(problem: Problem, callbacks: Sequence[Any], n_members: int) -
     return may_stop and problem.data.n_rows < AUTO_FEW_ROWS and fit_in_memory(problem, n_members)
 
 
-def rounds_of_mean(best_round: int, n_done: int) -> int:
+def rounds_of_mean(best_round: int, n_done: int, callbacks: Sequence[Any]) -> int:
     """Return how many rounds a member of a mean gets whose own best round is this one, of those it has done.
 
-    Half as many again as are best for itself. Where nothing stops early, the best round is the last.
+    Half as many again as are best for itself, where early stopping says which these are.
     """
-    return min(n_done, round(_ROUNDS_OF_MEAN * (best_round + 1)))
+    stops_early = any(isinstance(one, EarlyStopping) for one in callbacks)
+    factor = _ROUNDS_OF_MEAN if stops_early else 1.0
+    return min(n_done, round(factor * (best_round + 1)))
 
 
 def can_replay(problem: Problem) -> bool:
@@ -154,14 +157,14 @@ class _Member:
     history: EvalsResult
 
     @classmethod
-    def of(cls, run: Run, done: RoundsDone, best: int) -> _Member:
-        """Return the member of a run that did these rounds, of which one was the best."""
+    def of(cls, run: Run, done: RoundsDone, n_rounds: int) -> _Member:
+        """Return the member of a run that did these rounds, of which it keeps the first ones."""
         # Ctrl-C may have come when some runs had done a round more than others.
         history = {
             name: {metric: values[: len(done)] for metric, values in of_set.items()}
             for name, of_set in run.history.items()
         }
-        return cls(done[: rounds_of_mean(best, len(done))], run.rates, run.maker, history)
+        return cls(done[:n_rounds], run.rates, run.maker, history)
 
     def result(self, forest: Forest | None = None, error: BaseException | None = None) -> TrainingResult:
         """Return it with this forest; None: with the leaf values that it has."""
@@ -203,10 +206,11 @@ class _Bags:
         runs = list(self.parts.runs(n_at_once=n_at_once))
         rounds: RoundsDone = []
         found = watched(self.problem, runs, self.callbacks, done=rounds, refits=True, n_at_once=n_at_once)
+        n_rounds = rounds_of_mean(found.best_iteration, len(rounds), self.callbacks)
         members = []
         for number, run in enumerate(runs):
             own = [trees[share(len(trees), number, n_members)] for trees in rounds]
-            members.append(_Member.of(run, own, found.best_iteration))
+            members.append(_Member.of(run, own, n_rounds))
         runs.clear()  # their tables go
         if found.error is not None or not self.replay:
             return [one.result() for one in members], found.error
@@ -266,7 +270,8 @@ class _Bags:
         run = self.parts.run(number, None, n_threads)
         rounds: RoundsDone = []
         found = watched(self.problem, [run], callbacks, done=rounds, refits=True)
-        member = _Member.of(run, rounds, found.best_iteration)
+        n_rounds = rounds_of_mean(found.best_iteration, len(rounds), callbacks)
+        member = _Member.of(run, rounds, n_rounds)
         del run
         if found.error is not None or not self.replay:
             return member.result(error=found.error)

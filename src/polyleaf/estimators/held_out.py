@@ -31,8 +31,9 @@ from polyleaf.training.forest_maker import RoundsDone
 from polyleaf.training.loop import Beginning, Run, TrainingResult, boost, train
 from polyleaf.training.state import EvalsResult, TrainingState
 
-# Of the tables, scores and gradients of runs that advance at the same time.
-_MOST_BYTES_AT_ONCE = 2**28
+# Of all that runs keep that advance at the same time, and of runs that are there while others advance.
+_MOST_BYTES_AT_ONCE, _MOST_BYTES_TOGETHER = 2**28, 2**30
+_NODES_OF_PATH, _MOST_BYTES_OF_HISTOGRAMS = 8, 2**28  # core/growth/contract.hpp
 # Of fewer numbers a round is over before threads have met.
 _LEAST_NUMBERS_AT_ONCE = 2**12
 # Of the held-out rows, in `evals_result_`.
@@ -220,12 +221,17 @@ def runs_at_once(problem: Problem, callbacks: Sequence[Any], n_runs: int) -> int
 
 def fit_in_memory(problem: Problem, n_runs: int) -> bool:
     """Return whether so many runs may be there at the same time."""
-    return _bytes_of_run(problem) * n_runs <= _MOST_BYTES_AT_ONCE
+    return _bytes_of_run(problem) * n_runs <= _MOST_BYTES_TOGETHER
 
 
 def _bytes_of_run(problem: Problem) -> int:
-    n_rows, n_features = problem.data.X.shape
-    return int(n_rows * (2 * n_features + 32 * problem.loss.n_outputs))
+    """Return about what a run keeps: its table, scores, gradients, and histograms of a path of nodes."""
+    settings, (n_rows, n_features) = problem.settings, problem.data.X.shape
+    n_outputs = problem.loss.n_outputs
+    n_sums = 2 * (n_outputs if settings.sketch is None else min(settings.sketch_size, n_outputs))
+    n_bins = n_features * min(n_rows, settings.max_bins or n_rows)
+    histograms = min(_NODES_OF_PATH * n_bins * n_sums * 4, _MOST_BYTES_OF_HISTOGRAMS)
+    return int(n_rows * (2 * n_features + 32 * n_outputs) + histograms)
 
 
 def _as_list(value: Any) -> list[Any]:

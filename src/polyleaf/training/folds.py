@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from threading import Event
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class Folds:
         self._n_rounds = 0
         self._done = done
         self._n_at_once = n_at_once
-        self._failed: Exception | None = None
+        self._failed: BaseException | None = None
         self.runs: list[Run] = []
         self.history: EvalsResult = {set_name: {metric.name: [] for metric in metrics}}
 
@@ -85,27 +86,36 @@ class Folds:
     def step(self, learning_rate: float) -> None:
         """Do one round of each run."""
         if min(run.n_rounds for run in self.runs) == self._n_rounds:
-            if self._n_at_once > 1:
-                self._go_ahead(learning_rate)
-            else:
-                for run in self.runs:
-                    run.step(learning_rate)
-        for name, of_set in self.history.items():
-            for metric, means in of_set.items():
-                means.append(self._mean(name, metric, self._n_rounds))
-        if self._done is not None:
-            self._done.append([tree for run in self.runs for tree in run.trees_of(self._n_rounds)])
-        self._n_rounds += 1
+            try:
+                if self._n_at_once > 1:
+                    self._go_ahead(learning_rate)
+                else:
+                    for run in self.runs:
+                        run.step(learning_rate)
+            except KeyboardInterrupt:
+                self._count(min(run.n_rounds for run in self.runs))
+                raise
+        self._count(self._n_rounds + 1)
+
+    def _count(self, n_rounds: int) -> None:
+        """Take rounds that all runs have done as done."""
+        while self._n_rounds < n_rounds:
+            for name, of_set in self.history.items():
+                for metric, means in of_set.items():
+                    means.append(self._mean(name, metric, self._n_rounds))
+            if self._done is not None:
+                self._done.append([tree for run in self.runs for tree in run.trees_of(self._n_rounds)])
+            self._n_rounds += 1
 
     def _go_ahead(self, learning_rate: float) -> None:
         """Do some rounds of each run; an error is raised once its round is the next one."""
         if self._failed is None:
             most = min(self._n_rounds + _ROUNDS_AHEAD, self.runs[0].most_rounds)
-            waiting = deque(range(len(self.runs)))
-            failed: list[tuple[int, int, Exception]] = []
+            waiting, interrupted = deque(range(len(self.runs))), Event()
+            failed: list[tuple[int, int, BaseException]] = []
 
             def go() -> None:
-                while waiting:
+                while waiting and not interrupted.is_set():
                     try:
                         number = waiting.popleft()
                     except IndexError:  # another thread was faster
@@ -113,16 +123,22 @@ class Folds:
                     run = self.runs[number]
                     try:
                         for _ in range(min(_ROUNDS_OF_TURN, most - run.n_rounds)):
-                            run.step(learning_rate)
-                    except Exception as error:
+                            if not interrupted.is_set():
+                                run.step(learning_rate)
+                    except BaseException as error:
                         failed.append((run.n_rounds, number, error))
                         continue
                     if run.n_rounds < most:
                         waiting.append(number)
 
-            # Ctrl-C comes through when all have done these rounds.
             with ThreadPoolExecutor(self._n_at_once, thread_name_prefix="polyleaf") as pool:
-                until_done([pool.submit(copy_context().run, go) for _ in range(self._n_at_once)])
+                try:
+                    until_done([pool.submit(copy_context().run, go) for _ in range(self._n_at_once)])
+                except KeyboardInterrupt:  # they end after the rounds that they are in
+                    interrupted.set()
+                    raise
+                except RuntimeError:  # no thread can be started, as after the end of the main one
+                    go()
             self._failed = min(failed)[-1] if failed else None
         if self._failed is not None and min(run.n_rounds for run in self.runs) == self._n_rounds:
             raise self._failed

@@ -59,7 +59,7 @@ def side_by_side(
         finally:
             if ended_by is not None or any(one.done() and _failed(one) for one in begun):
                 halt.say()
-            for one in begun:
+            for one in reversed(begun):  # so that those that have begun are the first ones
                 one.cancel()  # has no effect on one that has begun
     found = [one.result() for one in begun if not one.cancelled()]
     return found, ended_by
