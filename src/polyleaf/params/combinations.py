@@ -452,7 +452,8 @@ COMBINATIONS: tuple[Exclusion, ...] = (
         "n_bags, OptunaPruning",
         options.BAGS,
         options.OPTUNA_PRUNING,
-        "each model would report the same steps again (leave `n_bags` to the fit after the study)",
+        "models that stop by themselves would report the same steps again (leave `n_bags` to the fit after "
+        "the study)",
     ),
     Exclusion(
         "bags, some rounds",

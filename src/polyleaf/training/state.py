@@ -94,7 +94,7 @@ class TrainingState:
     def forest(self) -> Forest:
         """Return the trees of the rounds done, as a new object."""
         if self._forest is None:
-            raise RuntimeError("a cross-validation has no single forest")
+            raise RuntimeError("runs that advance together have no single forest")
         return self._forest()
 
     def latest(self) -> dict[str, float]:
